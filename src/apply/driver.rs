@@ -104,8 +104,8 @@ pub fn apply(
     )?;
     (world.apply, world.rollout) = (begun.apply, begun.rollout);
     let mut told = |step: &Progress| tell(plan, step);
-    let staged = stages::drive_all(plan, limits, seed, beginning.starts, &mut world, &mut told)?;
-    let (made, outcome) = (staged.plan, staged.outcome);
+    let (made, outcome) =
+        stages::drive_all(plan, limits, seed, beginning.starts, &mut world, &mut told)?;
     let mut back = None;
     if let Some(way) = begun.back(&made, &outcome, world.store, world.clock.now())? {
         let mut told = |step: &Progress| tell(&way, step);

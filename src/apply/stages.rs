@@ -9,24 +9,19 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
-use nstance_state::{Snapshot, Write};
+use nstance_state::{RolloutId, Snapshot, StateError, Store, Write};
 
 use super::driver::{DriveError, World, drive};
 use super::engine::{Limits, Starts};
 use super::protocol::{Outcome, Progress, TaskEnd};
 use super::steps::Start;
-use crate::address::GroupName;
+use crate::address::{Address, GroupName};
+use crate::clock::Timestamp;
 use crate::pipeline::late::{self, Completed, Settled};
-use crate::plan::change::{Mode, Plan, Summary};
+use crate::plan::change::{Mode, Plan, PlannedGroup, Summary};
 use crate::spec::SpecBody;
 
-/// A plan with real addresses, and its outcome.
-pub(super) struct Staged<'p> {
-    pub(super) plan: Cow<'p, Plan>,
-    pub(super) outcome: Outcome,
-}
-
-/// Applies a plan, stage by stage.
+/// Applies a plan, stage by stage. Returns it with real addresses, and its outcome.
 ///
 /// Fails as [`drive`] does.
 pub(super) fn drive_all<'p>(
@@ -36,36 +31,33 @@ pub(super) fn drive_all<'p>(
     starts: Starts,
     world: &mut World<'_>,
     tell: &mut dyn FnMut(&Progress),
-) -> Result<Staged<'p>, DriveError> {
+) -> Result<(Cow<'p, Plan>, Outcome), DriveError> {
     if plan.late.is_empty() {
         let outcome = drive(plan, limits, seed, &starts, world, tell)?;
-        let plan = Cow::Borrowed(plan);
-        return Ok(Staged { plan, outcome });
+        return Ok((Cow::Borrowed(plan), outcome));
     }
     let mut stages = Stages::new(plan, starts);
     let outcome = loop {
-        let snapshot = world.store.snapshot()?;
-        if stages.settle(&snapshot)
-            && let Some(id) = world.rollout
-        {
-            let plan = serde_json::to_vec(&*stages.plan).expect("its keys are strings");
-            let write = Write::SetRolloutPlan { id, plan };
-            world.store.commit(world.clock.now().into(), vec![write])?;
-        }
-        let starts = stages.starts_of_stage();
-        let outcome = drive(&stages.plan, limits, seed, &starts, world, tell)?;
-        if let Some(outcome) = stages.ended(outcome, &world.store.snapshot()?) {
+        stages.settle(world.store, world.rollout, world.clock.now())?;
+        let starts = stages.starts();
+        let outcome = drive(stages.plan(), limits, seed, &starts, world, tell)?;
+        if let Some(outcome) = stages.ended(outcome, world.store)? {
             break outcome;
         }
     };
-    if plan.mode == Mode::Normal && !outcome.stopped {
-        complete_files(&stages.plan, world, tell)?;
+    if !outcome.stopped {
+        for (address, spec) in complete_files(&stages.plan, world.store, world.clock.now())? {
+            if let Err(error) = world.exporter.write(&address, &spec.files) {
+                let error = error.to_string();
+                tell(&Progress::ExportFailed { address, error });
+            }
+        }
     }
-    let plan = stages.plan;
-    Ok(Staged { plan, outcome })
+    Ok((stages.plan, outcome))
 }
 
-struct Stages<'p> {
+/// The stages of a plan.
+pub struct Stages<'p> {
     plan: Cow<'p, Plan>,
     starts: Starts,
     done: Summary,
@@ -76,7 +68,8 @@ struct Stages<'p> {
 }
 
 impl<'p> Stages<'p> {
-    fn new(plan: &'p Plan, mut starts: Starts) -> Self {
+    /// The stages of a plan, of which an earlier apply did a part.
+    pub fn new(plan: &'p Plan, mut starts: Starts) -> Self {
         starts.tasks.resize(plan.changes.len(), Start::Todo);
         let mut stages = Self {
             plan: Cow::Borrowed(plan),
@@ -87,6 +80,11 @@ impl<'p> Stages<'p> {
         };
         stages.later = stages.waiting();
         stages
+    }
+
+    /// The plan, with the addresses that are known so far.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     fn is_open(&self, index: usize) -> bool {
@@ -115,16 +113,35 @@ impl<'p> Stages<'p> {
             .collect()
     }
 
+    /// Renders the late changes of the groups whose turn comes. The rollout's record gets the plan
+    /// with them, durably.
+    ///
+    /// Fails if the store fails.
+    pub fn settle(
+        &mut self,
+        store: &mut dyn Store,
+        rollout: Option<RolloutId>,
+        now: Timestamp,
+    ) -> Result<(), StateError> {
+        if self.render(&store.snapshot()?)
+            && let Some(id) = rollout
+        {
+            let plan = serde_json::to_vec(&*self.plan).expect("its keys are strings");
+            let write = Write::SetRolloutPlan { id, plan };
+            store.commit(now.into(), vec![write])?;
+        }
+        Ok(())
+    }
+
     /// Renders the late changes of groups that come after groups that are all done. Returns whether
     /// the plan changed.
-    fn settle(&mut self, snapshot: &Snapshot) -> bool {
+    fn render(&mut self, snapshot: &Snapshot) -> bool {
         let open: HashSet<&str> = (0..self.plan.changes.len())
             .filter(|index| self.is_open(*index))
             .map(|index| self.plan.changes[index].address.group.as_str())
             .collect();
-        let is_ready = |group: &&crate::plan::change::PlannedGroup| {
-            !group.after.iter().any(|before| open.contains(&**before))
-        };
+        let is_ready =
+            |group: &&PlannedGroup| !group.after.iter().any(|before| open.contains(&**before));
         let late: HashSet<GroupName> = self
             .later
             .iter()
@@ -165,7 +182,8 @@ impl<'p> Stages<'p> {
         has_changed
     }
 
-    fn starts_of_stage(&self) -> Starts {
+    /// Where each change begins in this stage.
+    pub fn starts(&self) -> Starts {
         let mut starts = self.starts.clone();
         for index in &self.later {
             starts.tasks[*index] = Start::Later;
@@ -174,7 +192,14 @@ impl<'p> Stages<'p> {
     }
 
     /// Notes what a stage did. Returns the outcome of all stages if this was the last.
-    fn ended(&mut self, mut outcome: Outcome, snapshot: &Snapshot) -> Option<Outcome> {
+    ///
+    /// Fails if the store fails.
+    pub fn ended(
+        &mut self,
+        mut outcome: Outcome,
+        store: &dyn Store,
+    ) -> Result<Option<Outcome>, StateError> {
+        let snapshot = store.snapshot()?;
         self.done.add(&outcome.done);
         outcome
             .undone
@@ -198,7 +223,7 @@ impl<'p> Stages<'p> {
         }
         let advanced = self.open_count() < before;
         if is_complete && had_later && advanced && self.failed.is_empty() && !outcome.stopped {
-            return None;
+            return Ok(None);
         }
         let failed: HashSet<usize> = self.failed.iter().map(|(index, _)| *index).collect();
         outcome.failures += failed.len();
@@ -212,7 +237,7 @@ impl<'p> Stages<'p> {
             .extend(failed.map(|(index, why)| (index, TaskEnd::Failed(why))));
         outcome.undone.sort_by_key(|(index, _)| *index);
         outcome.done = self.done;
-        Some(outcome)
+        Ok(Some(outcome))
     }
 
     fn open_count(&self) -> usize {
@@ -222,52 +247,44 @@ impl<'p> Stages<'p> {
     }
 }
 
-/// Gives exported files the addresses of new instances, in the record and on disk. Both follow from
-/// the record, so that an apply after a crash does the same.
+/// Gives exported files the addresses of new instances, in the record; returns what is to be
+/// written. Both follow from the record, so an apply after a crash does the same.
 ///
 /// Fails if the store fails.
-fn complete_files(
+pub fn complete_files(
     plan: &Plan,
-    world: &mut World<'_>,
-    tell: &mut dyn FnMut(&Progress),
-) -> Result<(), DriveError> {
+    store: &mut dyn Store,
+    now: Timestamp,
+) -> Result<Vec<(Address, SpecBody)>, StateError> {
+    let mut files = Vec::new();
+    if plan.mode != Mode::Normal {
+        return Ok(files);
+    }
     for name in plan.late.keys() {
         let Ok(group) = name.parse::<GroupName>() else {
             continue;
         };
-        let snapshot = world.store.snapshot()?;
+        let snapshot = store.snapshot()?;
         let specs = |digest| -> Option<SpecBody> {
-            let bytes = world.store.specs(&[digest]).ok()?.remove(&digest)?;
+            let bytes = store.specs(&[digest]).ok()?.remove(&digest)?;
             serde_json::from_slice(&bytes).ok()
         };
         // What couldn't be created is reported already.
         let completed = late::complete(plan, &group, &snapshot, &specs).unwrap_or_default();
         let writes = completed.iter().flat_map(|completed| {
-            let Completed {
-                record,
-                spec,
-                digest,
-                ..
-            } = completed;
             let spec = Write::PutSpec {
-                digest: *digest,
-                bytes: spec.to_bytes(),
+                digest: completed.record.spec,
+                bytes: completed.spec.to_bytes(),
             };
-            [spec, Write::PutRecord(Box::new(record.clone()))]
+            let record = Write::PutRecord(Box::new(completed.record.clone()));
+            [spec, record]
         });
         let writes: Vec<Write> = writes.collect();
-        if writes.is_empty() {
-            continue;
+        if !writes.is_empty() {
+            store.commit(now.into(), writes)?;
         }
-        world.store.commit(world.clock.now().into(), writes)?;
-        for Completed { address, spec, .. } in completed {
-            if let Err(error) = world.exporter.write(&address, &spec.files) {
-                tell(&Progress::ExportFailed {
-                    address,
-                    error: error.to_string(),
-                });
-            }
-        }
+        let completed = completed.into_iter();
+        files.extend(completed.map(|Completed { address, spec, .. }| (address, spec)));
     }
-    Ok(())
+    Ok(files)
 }

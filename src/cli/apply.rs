@@ -108,6 +108,33 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
     apply(Fleet::load(globals, purpose)?, &request)
 }
 
+/// Applies the plan of one group without a prompt.
+pub(super) fn group(globals: &Globals, group: &Selector) -> Ending {
+    let target = InShard {
+        shard: None,
+        address: group.clone(),
+    };
+    let allowed = InShard {
+        shard: None,
+        address: AllowedGroups::Group(group.group().clone()),
+    };
+    let request = Request {
+        operation: "run-errand",
+        plans: &[],
+        shape: &PlanArgs::of(&[target], &[], Mode::Normal),
+        approval: &Approval {
+            auto_approve: true,
+            allow_delete: vec![allowed],
+            continue_on_error: false,
+        },
+        allow_replace: &[],
+        order: Order { shards_parallel: 1 },
+        max_wait: Duration::MAX,
+        retries: false,
+    };
+    apply(Fleet::load(globals, Purpose::Plan)?, &request)
+}
+
 /// Runs `destroy`.
 pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
     let request = Request {

@@ -21,6 +21,8 @@ pub mod history;
 pub mod images;
 pub mod import;
 pub mod init;
+pub mod jobs;
+mod jobs_dns;
 pub mod keys;
 pub mod outcome;
 pub mod output;
@@ -32,6 +34,7 @@ pub mod rekey;
 pub mod render;
 mod render_userdata;
 pub mod rollout;
+pub mod run_errand;
 pub mod schema;
 pub mod selection;
 pub mod session;
@@ -54,6 +57,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::check::Purpose;
@@ -64,9 +68,12 @@ use crate::config::model::ProviderKind;
 use crate::config::source::SourceMap;
 use crate::config::variables::{Dialect, Given};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::dialect::bosh;
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
+use crate::render::erb;
 use crate::report::{diagnostic, json, text};
 use failure::{Failure, Failures};
+use nstance_bosh::instances::Profile;
 
 /// A declarative planner for fleets of cloud VMs.
 #[derive(Debug, Parser)]
@@ -85,10 +92,21 @@ enum From {
     Nstance,
     /// The specification of an instance group of Yandex Cloud
     Yandex,
+    /// A deployment manifest of BOSH
+    Bosh,
+}
+
+/// The values of `--profile`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum ManifestProfile {
+    /// In each zone; names as those of Quarks
+    Quarks,
+    /// In total; names as those of BOSH's DNS
+    Bosh,
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
     /// Read the configuration from this file or folder [default: .]
@@ -208,6 +226,59 @@ pub struct Globals {
     /// A .tfvars, .hcl, .json or .yaml file; the last one wins.
     #[arg(long = "var-file", value_name = "FILE")]
     var_file: Vec<PathBuf>,
+    /// Read the releases of a BOSH manifest from this folder
+    ///
+    /// It has `RELEASE/jobs/JOB`, or `jobs/JOB` if the manifest names one release. nstance downloads
+    /// nothing.
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "DIR",
+        env = "NSTANCE_RELEASES",
+        hide_env_values = true
+    )]
+    releases: Option<PathBuf>,
+    /// Apply an ops file to the BOSH manifest (may repeat)
+    ///
+    /// `NSTANCE_OPS_FILES` is used without it; several paths are separated as in PATH.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    ops_file: Vec<PathBuf>,
+    /// Read variables of the BOSH manifest from a YAML file (may repeat)
+    ///
+    /// The last one wins. `NSTANCE_VARS_FILES` is used without it; several paths are separated as in
+    /// PATH.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    vars_file: Vec<PathBuf>,
+    /// Set what `instances` counts in a BOSH manifest
+    ///
+    /// It is required if a group has several zones.
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_enum,
+        value_name = "PROFILE",
+        env = "NSTANCE_PROFILE",
+        hide_env_values = true
+    )]
+    profile: Option<ManifestProfile>,
+    /// Evaluate ERB with this Ruby [default: ruby on PATH]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "PATH",
+        env = "NSTANCE_RUBY",
+        hide_env_values = true
+    )]
+    ruby: Option<PathBuf>,
+    /// Those of `releases` and `profile` that are from the command line, not the environment.
+    #[arg(skip)]
+    on_command_line: Vec<&'static str>,
+    /// The id of the errand that runs.
+    #[arg(skip)]
+    errand: Option<String>,
 }
 
 /// A duration of the command line.
@@ -231,10 +302,7 @@ impl Globals {
         if !self.config.is_empty() {
             return self.config.clone();
         }
-        let variable = std::env::var_os("NSTANCE_CONFIG").unwrap_or_default();
-        std::env::split_paths(&variable)
-            .filter(|path| !path.as_os_str().is_empty())
-            .collect()
+        paths_of("NSTANCE_CONFIG")
     }
 
     fn style(&self) -> text::Style<'static> {
@@ -251,16 +319,8 @@ impl Globals {
 
     /// The values of variables from the environment and the command line.
     fn given(&self) -> Given {
-        let mut environment: Vec<(String, String)> = std::env::vars_os()
-            .filter_map(|(name, value)| {
-                let name = name.into_string().ok()?;
-                let name = name.strip_prefix("NSTANCE_VAR_")?.to_owned();
-                Some((name, value.into_string().ok()?))
-            })
-            .collect();
-        environment.sort();
         Given {
-            environment,
+            environment: environment_vars(),
             files: self.var_file.clone(),
             command_line: self.var.clone(),
             identity_only: false,
@@ -277,9 +337,88 @@ impl Globals {
             from: self.from.map(|from| match from {
                 From::Nstance => Dialect::Nstance,
                 From::Yandex => Dialect::Yandex,
+                From::Bosh => Dialect::Bosh,
             }),
+            deployment: self.deployment(),
+            errand: self.errand.clone(),
+            ruby: self
+                .ruby
+                .clone()
+                .filter(|path| !path.as_os_str().is_empty()),
         }
     }
+
+    /// The inputs of a BOSH deployment, without its manifest.
+    fn deployment(&self) -> bosh::Inputs {
+        let paths = |given: &[PathBuf], variable| {
+            if given.is_empty() {
+                paths_of(variable)
+            } else {
+                given.to_owned()
+            }
+        };
+        let folder = self.releases.clone();
+        bosh::Inputs {
+            ops_files: paths(&self.ops_file, "NSTANCE_OPS_FILES"),
+            vars_files: paths(&self.vars_file, "NSTANCE_VARS_FILES"),
+            environment: environment_vars(),
+            vars: self.var.clone(),
+            releases: folder.filter(|folder| !folder.as_os_str().is_empty()),
+            resolution: nstance_bosh::resolve::Options {
+                profile: self.profile.map(|profile| match profile {
+                    ManifestProfile::Quarks => Profile::Quarks,
+                    ManifestProfile::Bosh => Profile::Bosh,
+                }),
+                ..Default::default()
+            },
+            ..bosh::Inputs::default()
+        }
+    }
+
+    /// Refuses options that don't belong to the configuration's language.
+    fn check_dialect(&self, is_jobs: bool) -> Result<(), Failure> {
+        let is_bosh = match self.from {
+            Some(From::Bosh) => true,
+            Some(_) => false,
+            None => is_jobs,
+        };
+        if is_bosh {
+            if self.var_file.is_empty() {
+                return Ok(());
+            }
+            let finding = Diagnostic::error("`--var-file` doesn't apply to BOSH manifests");
+            return Err(finding.hint("Use `--vars-file FILE`").into());
+        }
+        let mut given = self.on_command_line.clone();
+        given.extend((!self.ops_file.is_empty()).then_some("--ops-file"));
+        given.extend((!self.vars_file.is_empty()).then_some("--vars-file"));
+        let Some(option) = given.first() else {
+            return Ok(());
+        };
+        let finding = Diagnostic::error(format!("`{option}` applies to BOSH manifests only"));
+        Err(finding.hint("Add `--from bosh`, or leave it out").into())
+    }
+}
+
+/// The variables that `NSTANCE_VAR_x` sets, by name.
+fn environment_vars() -> Vec<(String, String)> {
+    let mut vars: Vec<(String, String)> = std::env::vars_os()
+        .filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            let name = name.strip_prefix("NSTANCE_VAR_")?.to_owned();
+            Some((name, value.into_string().ok()?))
+        })
+        .collect();
+    vars.sort();
+    vars
+}
+
+/// The paths in a variable of the environment, separated as in PATH.
+fn paths_of(variable: &str) -> Vec<PathBuf> {
+    let value = std::env::var_os(variable).unwrap_or_default();
+    std::env::split_paths(&value)
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect()
 }
 
 fn duration(text: &str) -> Result<Wait, String> {
@@ -331,6 +470,9 @@ enum Command {
     Render(render::Render),
     /// Show where values come from
     Explain(explain::Explain),
+    /// Interpolate, resolve and render BOSH manifests
+    #[command(subcommand)]
+    Jobs(jobs::JobsCommand),
     /// Show the dependency graph
     Graph(graph::GraphCommand),
     /// Show the id of each image, its source and its age
@@ -364,7 +506,7 @@ pub(crate) type Ending = Result<u8, Failures>;
 
 /// The global options that may repeat. They aren't global options of clap, which would drop the
 /// values before the subcommand if there are some after it. So each command has its own.
-const REPEATED: [&str; 3] = ["config", "var", "var_file"];
+const REPEATED: [&str; 5] = ["config", "var", "var_file", "ops_file", "vars_file"];
 
 impl Cli {
     fn command_line() -> clap::Command {
@@ -385,6 +527,13 @@ impl Cli {
         cli.globals.config = repeated_values(&matches, "config");
         cli.globals.var = repeated_values(&matches, "var");
         cli.globals.var_file = repeated_values(&matches, "var_file");
+        cli.globals.ops_file = repeated_values(&matches, "ops_file");
+        cli.globals.vars_file = repeated_values(&matches, "vars_file");
+        for (id, option) in [("releases", "--releases"), ("profile", "--profile")] {
+            if matches.value_source(id) == Some(ValueSource::CommandLine) {
+                cli.globals.on_command_line.push(option);
+            }
+        }
         Ok(cli)
     }
 }
@@ -471,30 +620,7 @@ pub fn main() -> ExitCode {
         }
     };
     let globals = &cli.globals;
-    let ending = match &cli.command {
-        Command::Init(command) => init::run(globals, command),
-        Command::Validate(command) => validate::run(globals, command),
-        Command::Plan(command) => plan::run(globals, command),
-        Command::Apply(command) => apply::run(globals, command),
-        Command::Destroy(command) => apply::destroy(globals, command),
-        Command::Rollout(command) => rollout::run(globals, command),
-        Command::Drift(command) => drift::run(globals, command),
-        Command::Show(command) => show::run(globals, command),
-        Command::Render(command) => render::run(globals, command),
-        Command::Explain(command) => explain::run(globals, command),
-        Command::Graph(command) => graph::run(globals, command),
-        Command::Images(command) => images::run(globals, command),
-        Command::State(command) => state::run(globals, command),
-        Command::Import(command) => import::run(globals, command),
-        Command::Doctor(command) => doctor::run(globals, command),
-        Command::Sim(command) => run_sim(globals, command),
-        Command::Userdata(command) => userdata::run(globals, command),
-        Command::Fmt(command) => fmt::run(globals, command),
-        Command::Convert(command) => convert::run(globals, command),
-        Command::Schema(command) => schema::run(command),
-        Command::Completions(command) => completions::run(command, &mut Cli::command_line()),
-    };
-    let code = match ending {
+    let code = match run(&cli) {
         Ok(code) => code,
         Err(failures) => {
             let parts = failures.iter();
@@ -506,6 +632,39 @@ pub fn main() -> ExitCode {
         }
     };
     code.into()
+}
+
+fn run(cli: &Cli) -> Ending {
+    let globals = &cli.globals;
+    let is_jobs = matches!(cli.command, Command::Jobs(_));
+    globals.check_dialect(is_jobs).map_err(unplaced)?;
+    if let Some(ruby) = globals.given().ruby {
+        erb::set_ruby(ruby);
+    }
+    match &cli.command {
+        Command::Init(command) => init::run(globals, command),
+        Command::Validate(command) => validate::run(globals, command),
+        Command::Plan(command) => plan::run(globals, command),
+        Command::Apply(command) => apply::run(globals, command),
+        Command::Destroy(command) => apply::destroy(globals, command),
+        Command::Rollout(command) => rollout::run(globals, command),
+        Command::Drift(command) => drift::run(globals, command),
+        Command::Show(command) => show::run(globals, command),
+        Command::Render(command) => render::run(globals, command),
+        Command::Explain(command) => explain::run(globals, command),
+        Command::Jobs(command) => jobs::run(globals, command),
+        Command::Graph(command) => graph::run(globals, command),
+        Command::Images(command) => images::run(globals, command),
+        Command::State(command) => state::run(globals, command),
+        Command::Import(command) => import::run(globals, command),
+        Command::Doctor(command) => doctor::run(globals, command),
+        Command::Sim(command) => run_sim(globals, command),
+        Command::Userdata(command) => userdata::run(globals, command),
+        Command::Fmt(command) => fmt::run(globals, command),
+        Command::Convert(command) => convert::run(globals, command),
+        Command::Schema(command) => schema::run(command),
+        Command::Completions(command) => completions::run(command, &mut Cli::command_line()),
+    }
 }
 
 /// Whether an invalid command line asks for JSON.

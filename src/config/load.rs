@@ -76,6 +76,11 @@ pub struct Loaded {
     pub server_compatible: bool,
     /// Whether the configuration is a specification of another program alone, for the embedded cloud.
     pub is_specification: bool,
+    /// Whether that is a deployment manifest, whose variables aren't nstance's.
+    is_manifest: bool,
+    /// Whether the properties of a manifest aren't sensitive, since the result is the configuration
+    /// itself.
+    shows_properties: bool,
     /// What nstance ignores in a document of another program, for `convert` to report.
     without_equal: Vec<(Span, String)>,
     /// Whether the configuration is a file that is named: only that can be one of another program.
@@ -148,12 +153,13 @@ pub struct Evaluated {
 pub fn document(path: Option<&Path>, working_dir: &Path, given: &Given) -> Evaluated {
     let mut loaded = Loaded {
         directory: working_dir.to_owned(),
+        shows_properties: true,
         ..Loaded::default()
     };
     let root = loaded
         .read(path, working_dir, given)
         .and_then(|(parsed, folders)| loaded.document(parsed, given, working_dir, &folders))
-        .and_then(|root| loaded.add_source(root, working_dir));
+        .and_then(|root| loaded.add_source(root, given, working_dir));
     loaded.into_evaluated(root)
 }
 
@@ -200,13 +206,16 @@ impl Loaded {
         }
         let root = Some(self.directory.as_path().into());
         let folders = Folders::new(root, Some(working_dir.to_owned()));
-        if given.from == Some(Dialect::Yandex) && is_folder {
+        let foreign = match given.from {
+            Some(Dialect::Yandex) => Some(("specification of Yandex Cloud", "yandex")),
+            Some(Dialect::Bosh) => Some(("deployment manifest of BOSH", "bosh")),
+            Some(Dialect::Nstance) | None => None,
+        };
+        if let Some((what, dialect)) = foreign.filter(|_| is_folder) {
             let folder = path.unwrap_or(working_dir).display();
-            let finding =
-                format!("a specification of Yandex Cloud is a file, not a folder: {folder}");
-            let finding = Diagnostic::error(finding);
-            self.findings
-                .push(finding.hint("Name the file: `-c FILE --from yandex`"));
+            let finding = Diagnostic::error(format!("a {what} is a file, not a folder: {folder}"));
+            let hint = format!("Name the file: `-c FILE --from {dialect}`");
+            self.findings.push(finding.hint(hint));
         }
         self.unless_errors((reading.documents, folders))
     }
@@ -220,7 +229,8 @@ impl Loaded {
         let content = match language {
             // With `--from`, whatever its name is.
             language
-                if (language == Language::Yaml || self.from == Some(Dialect::Yandex))
+                if (language == Language::Yaml
+                    || matches!(self.from, Some(Dialect::Yandex | Dialect::Bosh)))
                     && let Some(root) = self.standalone(file, source, &text) =>
             {
                 Some(Content::Tree(root))
@@ -309,7 +319,7 @@ impl Loaded {
         if given.server_compatible {
             only_ours(&root, &mut self.findings);
         }
-        let root = self.add_source(root, working_dir)?;
+        let root = self.add_source(root, given, working_dir)?;
         self.digest = root.digest();
         let draft = decode(&root, &mut self.findings)?;
         find_exposed(&root, &mut self.findings);
@@ -364,7 +374,9 @@ impl Loaded {
     /// Joins the documents. Duplicates are reported together with the schema's errors.
     fn join(&mut self, documents: Vec<Document>) -> Result<Node, Reported> {
         let mut root = assemble(documents, &mut self.findings).ok_or(Reported)?;
-        add_overrides(&mut root, &self.overrides);
+        if !self.is_manifest {
+            add_overrides(&mut root, &self.overrides);
+        }
         self.sources.masked = masked_places(&root);
         // What stands in files as often as it is used was limited with them.
         let is_copied = !self.aliases.is_empty() || self.size > size::LARGEST / 2;

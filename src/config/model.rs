@@ -599,6 +599,8 @@ pub struct ErbContent {
     pub properties: Option<Node>,
     /// `context`: an object that is merged over the context, as it is.
     pub context: Option<Node>,
+    /// `instances`: a list of objects; that at the instance's index is merged over the context.
+    pub instances: Option<Node>,
 }
 
 /// How a file is delivered to its instance.
@@ -615,6 +617,8 @@ pub enum Deliver {
         permissions: Option<Arc<str>>,
         /// `owner`
         owner: Option<Arc<str>>,
+        /// Whether it is `auto`: exported if the userdata is too large for the cloud.
+        or_export: bool,
     },
 }
 

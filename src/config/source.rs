@@ -246,6 +246,11 @@ impl SourceMap {
         self.push(source)
     }
 
+    /// Marks a file as one text, whatever its name: places in it are those in the file.
+    pub fn set_plain(&mut self, id: SourceId) {
+        self.sources[id.0 as usize].language = Language::Plain;
+    }
+
     /// Adds an expression that isn't from a file; `name` is its name in messages.
     pub fn add_expression(
         &mut self,
@@ -281,6 +286,11 @@ impl SourceMap {
     /// Marks a var-file: only entry names and non-sensitive entries may be shown.
     pub(super) fn guard(&mut self, id: SourceId, entries: Entries) {
         self.guarded.insert(id, entries);
+    }
+
+    /// Marks a file whose values may all be secrets: only their names may be shown.
+    pub fn hide_values(&mut self, id: SourceId) {
+        self.guard(id, Entries::default());
     }
 
     /// Marks that sensitive values aren't known, so that lines which may hold secrets are cut.

@@ -107,7 +107,8 @@ fn every_field_is_read() {
         Deliver::Userdata {
             path: "/opt/nstance-agent/b.json".into(),
             permissions: None,
-            owner: None
+            owner: None,
+            or_export: false,
         }
     );
     let userdata = template.userdata.as_ref().unwrap();

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use crate::config::decode::{Map, Source};
+use crate::config::decode::{YandexMap, YandexSource};
 use crate::config::model::Named;
 use crate::config::node::{Entry, Node, NodeValue, section};
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
@@ -60,7 +60,7 @@ fn words(provider: &str) -> Option<Words> {
 pub fn rename_zones(
     document: &mut Node,
     provider: &str,
-    source: &Source,
+    source: &YandexSource,
     findings: &mut Diagnostics,
 ) {
     let lookup = Lookup {
@@ -110,7 +110,7 @@ pub fn place(
     specification: Specification,
     name: &Arc<str>,
     provider: &str,
-    source: &Source,
+    source: &YandexSource,
     root: &Node,
     findings: &mut Diagnostics,
 ) -> Result<Placed, Reported> {
@@ -177,7 +177,7 @@ pub fn place(
 }
 
 struct Lookup<'s> {
-    source: &'s Source,
+    source: &'s YandexSource,
     is_required: bool,
 }
 
@@ -205,7 +205,7 @@ impl Lookup<'_> {
         let name = node.as_str()?;
         let found = map.get(name).map(|found| Arc::clone(&found.value));
         if found.is_none() && self.is_required {
-            let Map { span, .. } = self.source.map;
+            let YandexMap { span, .. } = self.source.map;
             findings.push(
                 Diagnostic::error(format!("{what} `{name}` is not mapped"))
                     .at(node.span, "another cloud has another name for it")

@@ -147,7 +147,11 @@ fn write_file(out: &mut String, file: &File) {
         FileContent::String(template) => write_field(out, "template", &template.value),
         FileContent::Erb(erb) => {
             write_field(out, "template", &erb.template.value);
-            for (key, node) in [("properties", &erb.properties), ("context", &erb.context)] {
+            for (key, node) in [
+                ("properties", &erb.properties),
+                ("context", &erb.context),
+                ("instances", &erb.instances),
+            ] {
                 if let Some(node) = node {
                     out.push_str(&format!(",\"{key}\":"));
                     write_node(out, node);

@@ -31,6 +31,8 @@ pub struct Link<'a> {
 pub struct Provider<'a> {
     /// The group.
     pub group: GroupName,
+    /// Its place among the groups of the configuration.
+    pub index: usize,
     /// Its name for the link.
     pub link: Arc<str>,
     /// Its values.
@@ -66,6 +68,7 @@ impl<'a> Links<'a> {
 /// A link that a group offers.
 struct Offer<'a> {
     group: &'a GroupName,
+    index: usize,
     name: Arc<str>,
     provided: &'a Spanned<Provided>,
 }
@@ -104,11 +107,12 @@ pub fn resolve<'a>(config: &'a Config, findings: &mut Diagnostics) -> Links<'a> 
         return Links::default();
     };
     let mut offers: HashMap<&str, Vec<Offer<'a>>> = HashMap::new();
-    for group in &config.groups {
+    for (index, group) in config.groups.iter().enumerate() {
         for (name, provided) in provided(config, group) {
             let of_type = offers.entry(&provided.value.link_type).or_default();
             of_type.push(Offer {
                 group: &group.name,
+                index,
                 name,
                 provided,
             });
@@ -173,6 +177,7 @@ fn find<'a>(
     if others.is_empty() {
         return Ok(Some(Provider {
             group: first.group.clone(),
+            index: first.index,
             link: Arc::clone(&first.name),
             properties: first.provided.value.properties.as_ref(),
         }));

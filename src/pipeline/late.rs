@@ -12,7 +12,7 @@ use super::compile::compile_alone;
 use super::last_good::{self, Images};
 use super::renderer;
 use crate::address::{Address, GroupName};
-use crate::config::model::Config;
+use crate::config::model::{Config, OnNewer};
 use crate::config::node::Node;
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostics;
@@ -101,14 +101,14 @@ pub fn settle(
     snapshot: &Snapshot,
 ) -> Result<Vec<(usize, Settled)>, String> {
     let of_group = |change: &&Change| change.address.group == *group && !change.late.is_empty();
-    with_renderer(plan, group, snapshot, |renderer, images| {
+    with_renderer(plan, group, snapshot, |config, renderer| {
         let changes = plan.changes.iter().enumerate();
         let late = changes.filter(|(_, change)| of_group(change));
         late.map(|(index, change)| {
             let late = Late {
                 plan,
+                config,
                 renderer,
-                images,
                 change,
             };
             Ok((index, late.settle()?))
@@ -119,14 +119,12 @@ pub fn settle(
 
 /// An instance whose exported files have addresses that are known now.
 pub struct Completed {
-    /// Its record.
+    /// Its record, with the digest of that spec.
     pub record: Record,
     /// Its address.
     pub address: Address,
     /// Its spec with the files.
     pub spec: SpecBody,
-    /// The spec's digest.
-    pub digest: SpecDigest,
 }
 
 /// The instances of a group whose exported files differ from what is recorded. `specs` reads
@@ -139,7 +137,7 @@ pub fn complete(
     snapshot: &Snapshot,
     specs: &dyn Fn(SpecDigest) -> Option<SpecBody>,
 ) -> Result<Vec<Completed>, String> {
-    with_renderer(plan, group, snapshot, |renderer, images| {
+    with_renderer(plan, group, snapshot, |config, renderer| {
         let exported: BTreeSet<&Arc<str>> = renderer.group.exported_files().collect();
         if exported.is_empty() {
             return Ok(Vec::new());
@@ -153,7 +151,8 @@ pub fn complete(
             let before = InstanceView::of_record(record, Arc::new(spec.clone()), record.spec);
             let address = Address::new(group.clone(), record.slot);
             let facts = recorded_facts(renderer, &before, record.slot);
-            let rendered = render(renderer, &address, &facts, images)?;
+            let kept = kept_images(config, &before);
+            let rendered = render(renderer, &address, &facts, &kept)?;
             let mut differs = false;
             for (name, file) in rendered.files {
                 if exported.contains(&name) && spec.files.get(&name) != Some(&file) {
@@ -170,7 +169,6 @@ pub fn complete(
                     },
                     address,
                     spec,
-                    digest,
                 });
             }
         }
@@ -183,7 +181,7 @@ fn with_renderer<T>(
     plan: &Plan,
     group: &GroupName,
     snapshot: &Snapshot,
-    run: impl FnOnce(&GroupRenderer<'_>, &Images) -> Result<T, String>,
+    run: impl FnOnce(&Config, &GroupRenderer<'_>) -> Result<T, String>,
 ) -> Result<T, String> {
     let late = plan
         .late
@@ -201,7 +199,7 @@ fn with_renderer<T>(
     let links = with_addresses(&late.links, snapshot)?;
     let renderer = renderer(&config, own, &images, plan.rules(), &plan.lineage)
         .with_links(&links, Unknown::Unknown);
-    run(&renderer, &images)
+    run(&config, &renderer)
 }
 
 /// Links with the addresses that the state has.
@@ -236,18 +234,24 @@ fn recorded_facts(renderer: &GroupRenderer<'_>, view: &InstanceView, slot: u32) 
     }
 }
 
+/// The images that an instance keeps, even if newer ones exist.
+fn kept_images(config: &Config, view: &InstanceView) -> KeptImages {
+    let mut images = view.images.clone();
+    images.retain(|name, _| {
+        let image = config.images.get(name);
+        image.is_some_and(|image| image.value.on_newer == OnNewer::NewOnly)
+    });
+    images
+}
+
 fn render(
     renderer: &GroupRenderer<'_>,
     address: &Address,
     facts: &InstanceFacts,
-    images: &Images,
+    kept: &KeptImages,
 ) -> Result<SpecBody, String> {
-    let kept = images
-        .iter()
-        .filter_map(|(name, id)| Some((Arc::clone(name), id.clone()?)))
-        .collect();
     let mut report = Report::default();
-    let spec = renderer.render(address, facts, &kept, &mut report);
+    let spec = renderer.render(address, facts, kept, &mut report);
     let spec = spec.ok_or_else(|| {
         let none = std::iter::empty::<&str>();
         let mut sources = SourceMap::default();
@@ -266,11 +270,13 @@ fn render(
     Ok(spec.to_body())
 }
 
+type KeptImages = BTreeMap<Arc<str>, Arc<str>>;
+
 /// One late change.
 struct Late<'a> {
     plan: &'a Plan,
+    config: &'a Config,
     renderer: &'a GroupRenderer<'a>,
-    images: &'a Images,
     change: &'a Change,
 }
 
@@ -312,7 +318,8 @@ impl Late<'_> {
         let facts = self
             .renderer
             .facts(slot, &after.instance_id, &after.place());
-        let mut spec = render(self.renderer, &change.address, &facts, self.images)?;
+        let none = KeptImages::new();
+        let mut spec = render(self.renderer, &change.address, &facts, &none)?;
         if let Some(before) = before {
             diff::keep_ignored(&before.spec, &mut spec, &lifecycle);
         }
@@ -335,7 +342,8 @@ impl Late<'_> {
     ) -> Result<InstanceView, String> {
         let address = &self.change.address;
         let facts = recorded_facts(self.renderer, before, address.slot);
-        let mut spec = render(self.renderer, address, &facts, self.images)?;
+        let images = kept_images(self.config, before);
+        let mut spec = render(self.renderer, address, &facts, &images)?;
         diff::keep_ignored(&before.spec, &mut spec, lifecycle);
         let kept = InstanceView {
             zone: Arc::clone(&after.zone),

@@ -2,11 +2,11 @@
 //!
 //! In: a whole configuration. Out: findings. Must not: query a cloud or the network.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Compiled, prepare, renderer};
-use crate::address::Address;
+use crate::address::{Address, GroupName};
 use crate::check::server;
 use crate::config::load::Loaded;
 use crate::config::model::Config;
@@ -65,13 +65,22 @@ pub(super) fn try_groups(
     let names = config.images.keys().cloned();
     let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
     let looked = sampling::first(config);
+    let by_name: HashMap<&GroupName, &CompiledGroup<'_>> = compiled
+        .groups
+        .iter()
+        .map(|group| (&group.merged.name, group))
+        .collect();
     let trials = threads::map(&compiled.groups, GROUPS_A_THREAD, |group| {
         let is_looked_into = looked.contains(&group.merged.name);
         let renderer = renderer(config, group, &ids, rules, "").looking_into(is_looked_into);
         let renderer = if group.links.is_empty() {
             renderer
         } else {
-            let links = example_links(config, compiled, group, &ids, rules);
+            let find = |provider: &GroupName| {
+                let found = by_name.get(provider)?;
+                Some(super::renderer(config, found, &ids, rules, ""))
+            };
+            let links = example_links(compiled, group, &find);
             renderer.with_links(&links, Unknown::StandIn)
         };
         let report = try_group(&renderer, Report::of_trial());
@@ -89,21 +98,18 @@ pub(super) fn try_groups(
 }
 
 /// The links of a group as they are when all groups are new.
-fn example_links(
-    config: &Config,
-    compiled: &Compiled<'_>,
+fn example_links<'a>(
+    compiled: &Compiled<'a>,
     group: &CompiledGroup<'_>,
-    ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
-    rules: Rules,
+    find: &dyn Fn(&GroupName) -> Option<GroupRenderer<'a>>,
 ) -> LinkSet {
     let each = group.links.iter().map(|link| {
         let provider = link.provider.as_ref()?;
-        let mut groups = compiled.groups.iter();
-        let found = groups.find(|found| found.merged.name == provider.group)?;
-        let renderer = renderer(config, found, ids, rules, "");
+        let renderer = find(&provider.group)?;
+        let merged = &renderer.group.merged;
         let properties = compiled.properties.get(&provider.key());
-        let members = (0..found.merged.size).map(|slot| {
-            let place = found.merged.place_of_new(slot);
+        let members = (0..merged.size).map(|slot| {
+            let place = merged.place_of_new(slot);
             let fixed = renderer.fixed_address_of(slot, "", &place);
             links::member(&renderer, slot, &place, fixed.map(Arc::from), None)
         });

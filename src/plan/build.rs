@@ -114,31 +114,46 @@ fn plan_groups(
     }
     for (planner, own) in planners {
         let renderer = planner.renderer;
+        let name = &renderer.group.merged.name;
+        let before = gathered.changes.len();
         if renderer.group.links.is_empty() || inputs.options.mode != Mode::Normal {
             planner.plan(own, placer, gathered);
-            continue;
+        } else {
+            let mut report = Report::default();
+            let links = providers.links_of(planner, &renderers, &mut report);
+            let none = std::iter::empty::<&str>();
+            let found = report.findings(inputs.sources, &none, inputs.options.strict);
+            gathered.findings.extend(found);
+            plan_linked(planner, own, &links, placer, gathered);
+            gathered.links.insert(name.to_string(), links);
         }
-        let name = &renderer.group.merged.name;
-        let mut report = Report::default();
-        let links = providers.links_of(planner, &renderers, &gathered.changes, &mut report);
-        let none = std::iter::empty::<&str>();
-        let strict = inputs.options.strict;
-        gathered
-            .findings
-            .extend(report.findings(inputs.sources, &none, strict));
-        let is_late = links.values().flatten().any(|facts| !facts.is_known());
-        let linked = renderer.with_links(&links, Unknown::StandIn);
-        let other = is_late.then(|| renderer.with_links(&links, Unknown::OtherStandIn));
-        let planner = GroupPlanner {
-            renderer: &linked,
-            other: other.as_ref(),
-            moved_from: planner.moved_from.clone(),
-            deposed: planner.deposed.clone(),
-            ..*planner
-        };
-        planner.plan(own, placer, gathered);
-        gathered.links.insert(name.to_string(), links);
+        if linked.contains(name) {
+            providers.note(name, &gathered.changes[before..]);
+        }
     }
+}
+
+/// Plans a group with its links. If an address isn't known, two renderers with different stand-ins
+/// show what depends on it.
+fn plan_linked(
+    planner: &GroupPlanner<'_>,
+    own: &BTreeMap<u32, ActualInstance<'_>>,
+    links: &LinkSet,
+    placer: &mut Placer<'_>,
+    gathered: &mut Planned,
+) {
+    let is_late = links.values().flatten().any(|facts| !facts.is_known());
+    let linked = planner.renderer.with_links(links, Unknown::StandIn);
+    let with_other = || planner.renderer.with_links(links, Unknown::OtherStandIn);
+    let other = is_late.then(with_other);
+    let planner = GroupPlanner {
+        renderer: &linked,
+        other: other.as_ref(),
+        moved_from: planner.moved_from.clone(),
+        deposed: planner.deposed.clone(),
+        ..*planner
+    };
+    planner.plan(own, placer, gathered);
 }
 
 /// Plans what belongs to no configured group: removed groups, deposed and duplicate instances.

@@ -7,7 +7,7 @@
 //! and record, so that groups may link to each other. Other addresses are known only of instances
 //! that exist and stay.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::actual::ActualInstance;
@@ -34,6 +34,8 @@ struct Slot {
 #[derive(Default)]
 pub(super) struct Providers {
     slots: HashMap<GroupName, Vec<Slot>>,
+    /// The slots whose instance is new, of the groups planned so far.
+    new: HashMap<GroupName, HashSet<u32>>,
 }
 
 impl Providers {
@@ -69,12 +71,18 @@ impl Providers {
         self.slots.insert(group.name.clone(), each.collect());
     }
 
-    /// The links of a group. `planned` are the changes of the groups planned so far.
+    /// Notes the changes of a group: its new instances have no address yet.
+    pub(super) fn note(&mut self, group: &GroupName, changes: &[Change]) {
+        let new = changes.iter().filter(|change| change.makes_instance());
+        let new = new.map(|change| change.address.slot);
+        self.new.insert(group.clone(), new.collect());
+    }
+
+    /// The links of a group.
     pub(super) fn links_of(
         &self,
         planner: &GroupPlanner<'_>,
         renderers: &HashMap<&GroupName, &GroupRenderer<'_>>,
-        planned: &[Change],
         report: &mut Report,
     ) -> LinkSet {
         let consumer = planner.renderer.group;
@@ -82,34 +90,23 @@ impl Providers {
             let provider = link.provider.as_ref()?;
             let renderer = renderers.get(&provider.group)?;
             let properties = planner.inputs.properties.get(&provider.key());
-            let members = self.members(renderer, planned);
+            let members = self.members(renderer);
             Some(facts(renderer, properties, members, report))
         });
         let names = consumer.links.iter().map(|link| Arc::clone(&link.name));
         names.zip(links).collect()
     }
 
-    fn members(&self, renderer: &GroupRenderer<'_>, planned: &[Change]) -> Vec<Member> {
+    fn members(&self, renderer: &GroupRenderer<'_>) -> Vec<Member> {
         let group = &renderer.group.merged.name;
-        let changes: HashMap<u32, &Change> = planned
-            .iter()
-            .filter(|change| change.address.group == *group && change.deposed.is_none())
-            .map(|change| (change.address.slot, change))
-            .collect();
+        let new = self.new.get(group);
         let slots = self.slots.get(group).map_or(&[][..], Vec::as_slice);
         let each = slots.iter().map(|slot| {
-            let is_new = changes
-                .get(&slot.number)
-                .is_some_and(|change| change.makes_instance());
+            let is_new = new.is_some_and(|new| new.contains(&slot.number));
             let known = slot.addresses.as_ref().filter(|_| !is_new);
             let [ip4, ip6] = known.cloned().unwrap_or_default();
-            member(
-                renderer,
-                slot.number,
-                &slot.place,
-                slot.fixed.clone().or(ip4),
-                ip6,
-            )
+            let ip4 = slot.fixed.clone().or(ip4);
+            member(renderer, slot.number, &slot.place, ip4, ip6)
         });
         each.collect()
     }

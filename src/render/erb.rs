@@ -55,6 +55,10 @@ pub(super) struct CompiledErb {
     properties: Option<Tree>,
     /// What replaces members of the context.
     context: Map<String, Value>,
+    /// What replaces them in single instances, by index.
+    instances: Vec<Value>,
+    /// Whether one of these has a sensitive part.
+    has_secrets: bool,
     mentions: Mentions,
 }
 
@@ -125,11 +129,19 @@ impl CompiledErb {
             Some(Value::Object(context)) => context,
             _ => Map::new(),
         };
+        let instances = match erb.instances.as_ref().map(Node::to_json) {
+            Some(Value::Array(instances)) => instances,
+            _ => Vec::new(),
+        };
+        let nodes = [&erb.properties, &erb.context, &erb.instances];
+        let mut nodes = nodes.into_iter().flatten();
         Ok(Self {
+            has_secrets: nodes.any(Node::is_sensitive_within),
             text: Arc::clone(text),
             place,
             properties: properties.transpose()?,
             context,
+            instances,
             mentions: Mentions::of(text),
         })
     }
@@ -158,7 +170,7 @@ impl CompiledErb {
             Some(properties) => !properties.mark(data).is_open(),
             None => data.holds_part(".Vars"),
         };
-        properties || self.reads_links() && data.holds_part(".Link")
+        self.has_secrets || properties || self.reads_links() && data.holds_part(".Link")
     }
 
     /// What is needed to render it; `None` if its properties can't be rendered, or if it isn't known
@@ -225,6 +237,14 @@ impl CompiledErb {
         for (key, value) in &self.context {
             context[key] = value.clone();
         }
+        let own = self.instances.get(instance.index() as usize);
+        let own = own.and_then(Value::as_object);
+        if let Some(own) = own.filter(|_| self.mentions.instance) {
+            for (key, value) in own {
+                context[key] = value.clone();
+            }
+            add_address(&mut context);
+        }
         Some(context.to_string())
     }
 
@@ -268,6 +288,34 @@ impl CompiledErb {
         }
         None
     }
+}
+
+/// Adds the instance's address to the network that addresses belong to: the one with the default
+/// `addressable`, or else `gateway`, or else the first.
+fn add_address(context: &mut Value) {
+    let Some(ip) = context.get("ip").cloned() else {
+        return;
+    };
+    let networks = context.get_mut("networks").and_then(Value::as_object_mut);
+    let Some(networks) = networks else { return };
+    let has_default = |network: &Value, name: &str| {
+        let defaults = network["default"].as_array();
+        defaults.is_some_and(|defaults| defaults.iter().any(|default| default == name))
+    };
+    let of_default = |name| {
+        networks
+            .values()
+            .position(|network| has_default(network, name))
+    };
+    let position = of_default("addressable").or_else(|| of_default("gateway"));
+    if let Some(network) = networks.values_mut().nth(position.unwrap_or(0)) {
+        network["ip"] = ip;
+    }
+}
+
+/// Whether a template may read an address of its instance, which is known once it exists.
+pub fn reads_address(text: &str) -> bool {
+    Mentions::of(text).address.is_some()
 }
 
 /// A link, as BOSH gives it to templates. The addresses are names, so all of it is known while

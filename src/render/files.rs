@@ -148,9 +148,20 @@ impl CompiledFile {
         })
     }
 
-    /// Whether it is embedded in the userdata.
+    /// Whether it is embedded in the userdata, if it fits.
     pub fn is_carried(&self) -> bool {
         matches!(self.deliver, Deliver::Userdata { .. })
+    }
+
+    /// Whether it is exported if the userdata is too large.
+    pub(super) fn may_be_exported(&self) -> bool {
+        matches!(
+            self.deliver,
+            Deliver::Userdata {
+                or_export: true,
+                ..
+            }
+        )
     }
 
     /// The template's source, kept to render it again once addresses are known.
@@ -401,6 +412,9 @@ pub enum FileSource {
         properties: Option<Value>,
         /// What replaces members of its context, an object.
         context: Option<Value>,
+        /// What replaces them in single instances, a list of objects.
+        #[serde(default)]
+        instances: Option<Value>,
     },
     /// A file of the server, which never depends on an instance's addresses.
     Server,
@@ -416,6 +430,7 @@ impl FileSource {
                 text: Arc::clone(&erb.template.value),
                 properties: erb.properties.as_ref().map(Node::to_json),
                 context: erb.context.as_ref().map(Node::to_json),
+                instances: erb.instances.as_ref().map(Node::to_json),
             },
             FileContent::Secret(_) | FileContent::Storage(_) | FileContent::Certificate { .. } => {
                 Self::Server
@@ -489,12 +504,14 @@ impl Deferred {
                     text,
                     properties,
                     context,
+                    instances,
                 } => {
                     let node = |value: &Value| from_json(value, nowhere);
                     FileContent::Erb(ErbContent {
                         template: Spanned::new(Arc::clone(text), nowhere),
                         properties: properties.as_ref().map(node),
                         context: context.as_ref().map(node),
+                        instances: instances.as_ref().map(node),
                     })
                 }
                 FileSource::Server => return None,

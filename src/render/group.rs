@@ -18,7 +18,6 @@ use super::layers::{self, CompiledUserdata};
 use super::renderer::fixed_address;
 use super::texts::TextKinds;
 use super::userdata::Bodies;
-use crate::address::GroupName;
 use crate::config::model::{Config, Texts};
 use crate::config::node::{Node, Sensitivity};
 use crate::config::source::SourceMap;
@@ -225,7 +224,7 @@ fn sensitive_data(group: &MergedGroup<'_>, links: &[Link<'_>], config: &Config) 
     for link in links {
         if let Some(provider) = &link.provider
             && let Some(properties) = provider.properties
-            && has_sensitive_properties(config, &provider.group, properties)
+            && has_sensitive_properties(config, provider.index, properties)
         {
             sensitive.add_path(format!(".Link.{}.Properties", link.name));
         }
@@ -234,14 +233,13 @@ fn sensitive_data(group: &MergedGroup<'_>, links: &[Link<'_>], config: &Config) 
 }
 
 /// Whether a group's values for others are sensitive, or templates over sensitive vars.
-fn has_sensitive_properties(config: &Config, provider: &GroupName, properties: &Node) -> bool {
+fn has_sensitive_properties(config: &Config, provider: usize, properties: &Node) -> bool {
     if properties.is_sensitive_within() {
         return true;
     }
+    let group = &config.groups[provider];
     is_template(&properties.to_json().to_string())
-        && config
-            .group(provider)
-            .is_some_and(|group| !sensitive_values(&merge_group(config, group)).is_empty())
+        && !sensitive_values(&merge_group(config, group)).is_empty()
 }
 
 /// The sensitive vars and labels of a group.

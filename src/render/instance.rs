@@ -127,8 +127,10 @@ impl Execution<'_> {
         is_limit: bool,
         is_sensitive: bool,
     ) {
-        let message = if is_sensitive {
-            MASKED_REASON.to_owned()
+        // These have the names of properties and links only.
+        let is_open = matches!(&*error.class, "UnknownProperty" | "UnknownLink");
+        let message = if is_sensitive && !is_open {
+            format!("{}: {MASKED_REASON}", error.class)
         } else {
             error.to_string()
         };

@@ -72,9 +72,14 @@ struct Shared {
     marks: OnceLock<Arc<Marks>>,
 }
 
-/// Rendered userdata; `None` if the group has none.
+/// Rendered userdata.
 #[derive(Clone)]
-pub(super) struct RenderedUserdata(pub(super) Option<Part<Userdata>>);
+pub(super) struct RenderedUserdata {
+    /// `None` if the group has none.
+    pub(super) userdata: Option<Part<Userdata>>,
+    /// Whether it was too large with the files that may be exported.
+    pub(super) is_without_files: bool,
+}
 
 /// The parts of an instance; `None` for a part that failed to render.
 pub(super) struct Parts {
@@ -328,7 +333,7 @@ impl<'a> GroupRenderer<'a> {
             variant.head.clone(),
             args,
             variant.spec_vars.clone(),
-            parts.userdata?.0,
+            parts.userdata?.userdata,
             parts.files?,
             tags,
         ))
@@ -412,11 +417,28 @@ impl<'a> GroupRenderer<'a> {
         let userdata = once(&shared.userdata, own, report, |report| {
             self.render_userdata(files.as_ref(), root, address, report)
         });
+        let files = match &userdata {
+            Some(userdata) if userdata.is_without_files => {
+                files.map(|files| self.exported_too(&files))
+            }
+            _ => files,
+        };
         Parts {
             args,
             userdata,
             files,
         }
+    }
+
+    /// The files where those that may be exported are.
+    fn exported_too(&self, files: &Part<Files>) -> Part<Files> {
+        let mut files = Files::clone(&files.value);
+        for file in &self.group.files {
+            if let Some(rendered) = files.get_mut(&file.name).filter(|_| file.may_be_exported()) {
+                rendered.in_userdata = false;
+            }
+        }
+        Part::new(files)
     }
 
     /// Whether instances have ERB of their own, which takes Ruby milliseconds each.

@@ -129,7 +129,11 @@ impl GroupRenderer<'_> {
 
     fn userdata_mark(&self, spec: &InstanceSpec, execution: &mut Execution<'_>) -> TextMark {
         let data = &self.group.sensitive;
-        let carried = self.group.files.iter().filter(|file| file.is_carried());
+        let is_carried = |file: &&CompiledFile| {
+            let rendered = spec.files.value.get(&file.name);
+            rendered.is_some_and(|rendered| rendered.in_userdata)
+        };
+        let carried = self.group.files.iter().filter(is_carried);
         let carried: Vec<_> = carried.collect();
         let is_file_sensitive = carried.iter().any(|file| file.is_sensitive(data));
         let source = self.group.userdata.as_ref();

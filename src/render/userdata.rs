@@ -78,6 +78,8 @@ pub struct CarriedFile<'a> {
     pub permissions: Option<&'a str>,
     /// Its owner, such as `root:root`.
     pub owner: Option<&'a str>,
+    /// Whether it is exported if the userdata is too large.
+    pub may_be_exported: bool,
     /// Its content.
     pub content: &'a str,
 }
@@ -272,6 +274,7 @@ mod tests {
     fn files_alone_are_a_cloud_config() {
         let file = CarriedFile {
             is_sensitive: false,
+            may_be_exported: false,
             name: "a",
             span: Span::new(SourceId(0), 0, 0),
             path: "/opt/a \"b\"",

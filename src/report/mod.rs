@@ -3,6 +3,7 @@
 //! In: findings and plans. Out: text and JSON. Must not: print, or decide anything.
 
 pub mod diagnostic;
+pub mod dns;
 pub mod doctor;
 pub mod events;
 mod excerpt;

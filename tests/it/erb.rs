@@ -277,7 +277,7 @@ fn a_rollback_renders_the_last_good_files() {
         return;
     }
     let harness = Harness::with(
-        r##"{
+        r#"{
   "cluster": {"id": "shop"},
   "shard": {"id": "one", "infra": {"provider": "sim", "region": "eu-1", "zone": "a", "options": {
     "boot_time": "5s", "unhealthy": {"bad": 1.0}, "strict_images": true,
@@ -288,7 +288,7 @@ fn a_rollback_renders_the_last_good_files() {
     "update": {"on_failure": "rollback", "order": "delete_first", "max_unavailable": 1,
       "health": {"check": "tcp", "port": 80, "interval": "5s", "deadline": "1m"}}
   }}}
-}"##,
+}"#,
     );
     ok(&harness, "apply --auto-approve");
     harness.edit("\"ImageId\": \"good\"", "\"ImageId\": \"bad\"");

@@ -266,3 +266,28 @@ fn sensitive_properties_stay_masked() {
     let shown = harness.ok("show default/web/0").to_string();
     assert!(!shown.contains("hunter2"), "{shown}");
 }
+
+#[test]
+fn dns_records_have_the_recorded_addresses() {
+    let harness = Harness::with(FLEET);
+    let hosts = harness.ok("jobs dns --format hosts").stdout;
+    assert!(hosts.contains("# shop-web-1.default.one.shop.example (address not known yet)\n"));
+    harness.ok("apply --auto-approve");
+    let (db, web) = (
+        ip4(&harness, "default/db/0"),
+        ip4(&harness, "default/web/1"),
+    );
+    let hosts = harness.ok("jobs dns --format hosts").stdout;
+    for line in [
+        format!("{db} shop-db.default.one.shop.example\n"),
+        format!("{db} shop-db-0.default.one.shop.example\n"),
+        format!("{web} shop-web.default.one.shop.example\n"),
+        format!("{web} shop-web-1.default.one.shop.example\n"),
+    ] {
+        assert!(hosts.contains(&line), "{line}{hosts}");
+    }
+    let zone = harness.ok("jobs dns").stdout;
+    assert!(zone.contains(&format!("shop-db.default.one.shop.example. IN A {db}\n")));
+    let document = harness.json("jobs dns --json");
+    assert_eq!(document["records"][0]["group"], "default/web");
+}

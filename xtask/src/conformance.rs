@@ -11,10 +11,17 @@ use std::time::Duration;
 
 use nstance_gotemplate::conformance::run_case;
 
-use crate::{Failure, nstance_case, process, yandex_case};
+use crate::{Failure, bosh_case, erb_case, nstance_case, process, yandex_case};
 
 /// What there are corpora for.
-pub(crate) const KINDS: [&str; 5] = ["gotemplate", "hcl", "cloud-init", "nstance", "yandex"];
+pub(crate) const KINDS: [&str; 6] = [
+    "gotemplate",
+    "hcl",
+    "cloud-init",
+    "nstance",
+    "yandex",
+    "bosh",
+];
 
 /// How long a case may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -53,6 +60,7 @@ pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
                     judge(line, PATIENCE, |line| hcl(line, folder))
                 }
                 "cloud-init" => judge(line, PATIENCE, cloud_init),
+                "bosh" => judge(line, PATIENCE, bosh),
                 _ => judge(line, PATIENCE, go_template),
             };
             match verdict {
@@ -97,6 +105,15 @@ fn cloud_init(line: &str) -> Verdict {
         None => Ok(()),
         Some(why) => Err(why),
     }
+}
+
+fn bosh(line: &str) -> Verdict {
+    let case: serde_json::Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    if case["kind"] == "render" {
+        return erb_case::check(&case);
+    }
+    let unknown = || Err(format!("unknown kind {}", case["kind"]));
+    bosh_case::check(&case).unwrap_or_else(unknown)
 }
 
 /// The files that expressions of a corpus read: beside the corpus, or the repository's own.
@@ -183,6 +200,20 @@ mod tests {
         assert_eq!(cloud_init(&case_of_cloud_init("true")), Ok(()));
         assert!(cloud_init(&case_of_cloud_init("\"yes\"")).is_err());
         assert!(cloud_init("no case").is_err());
+        let case_of_bosh = |name: &str| {
+            let layout = r#""replicas": 1, "az_count": 1, "versions": [1], "layout": "formula""#;
+            let place = r#""namespace": "n", "service_domain": "s""#;
+            let input =
+                format!(r#"{{"deployment": "d", "instance_group": "g", {layout}, {place}}}"#);
+            let service =
+                format!(r#"{{"name": "{name}", "dns": "d-g-0.n.s", "selects": ["z0-v1-0"]}}"#);
+            let expect = format!(r#"{{"ok": true, "services": [{service}]}}"#);
+            format!(r#"{{"id": "x", "kind": "services", "input": {input}, "expect": {expect}}}"#)
+        };
+        assert_eq!(bosh(&case_of_bosh("d-g-0")), Ok(()));
+        assert!(bosh(&case_of_bosh("d-g-1")).is_err());
+        assert!(bosh(r#"{"id": "x", "kind": "y"}"#).is_err());
+        assert!(bosh("no case").is_err());
         assert_eq!(name(case, "f", 3), "x");
         assert_eq!(name("no case", "f", 3), "f:3");
     }

@@ -14,9 +14,14 @@
 mod account;
 mod bench;
 mod bench_aws;
+#[path = "../../crates/bosh/tests/case/mod.rs"]
+#[expect(clippy::unwrap_used, reason = "a case that panics fails")]
+mod bosh_case;
 mod cloud_init;
 mod conformance;
 mod ec2;
+#[path = "../../crates/erb/tests/common/corpus_case.rs"]
+mod erb_case;
 mod fuzz;
 mod kill;
 mod measure;
@@ -25,6 +30,7 @@ mod moto;
 #[path = "../../tests/it/nstance_case.rs"]
 mod nstance_case;
 mod process;
+mod ruby;
 mod simulate;
 mod sprig;
 mod templates;
@@ -44,6 +50,7 @@ cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask conformance hcl FILE…           the same against Terraform's answers
 cargo xtask conformance nstance FILE…       configurations of the Nstance server
 cargo xtask conformance yandex FILE…        instance groups of Yandex Cloud
+cargo xtask conformance bosh FILE…          manifests and job templates of BOSH (needs Ruby)
 cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, every fault included
                                             --minutes M: end after that; --jobs J: processes
                                             --tell: say what happens; --mutants: break nstance
@@ -90,7 +97,7 @@ fn main() -> ExitCode {
             conformance::run(kind, files)
         }
         ["conformance", ..] => Err(Failure::say(
-            "usage: cargo xtask conformance gotemplate|hcl|cloud-init|nstance|yandex FILE…",
+            "usage: cargo xtask conformance gotemplate|hcl|cloud-init|nstance|yandex|bosh FILE…",
         )),
         ["cloud-init", ref rest @ ..] => cloud_init::run(rest),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),

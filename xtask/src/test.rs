@@ -2,11 +2,11 @@
 //! long simulations and kills.
 //!
 //! In: arguments for `cargo test`. Out: its output, then the number of tests and what was left out.
-//! Must not: install anything but Python packages under `target/`.
+//! Must not: install anything but Python packages under `target/` and, as root on Debian, Ruby.
 //!
 //! The tests of the default features need no service, no account and no network: the cloud is
 //! embedded, states are files. All they need beyond Rust is a C compiler, for the `SQLite` that is
-//! compiled in. The tests of AWS need the client, which takes minutes to build, and moto, which is
+//! compiled in, and Ruby, for the ERB of job templates. The tests of AWS need the client, which takes minutes to build, and moto, which is
 //! Python: they run with `--all`, and where they are asked for by feature or package.
 
 use std::io::{BufRead as _, BufReader};
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::moto::{self, Moto};
-use crate::{Failure, cloud_init, ec2, kill, memory, process, simulate};
+use crate::{Failure, cloud_init, ec2, kill, memory, process, ruby, simulate};
 
 /// The package with the proxy that stands before moto.
 const PROXY: &str = "nstance-ec2-proxy";
@@ -23,6 +23,9 @@ const CLOUD_INIT_CASES: &str = "200";
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     check_compiler()?;
+    if let Err(failure) = ruby::ensure() {
+        leave_out("The tests of ERB are", failure)?;
+    }
     match arguments {
         [] => run_default(),
         ["--all"] => run_all(),

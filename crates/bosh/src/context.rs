@@ -19,6 +19,17 @@ pub fn context(
     instance: &Instance,
     ip: Option<&str>,
 ) -> Json {
+    let mut context = shared_context(resolved, group, job);
+    context.append(&mut instance_context(resolved, group, job, instance, ip));
+    Json::Object(context)
+}
+
+/// The members of the context that all instances of the group share.
+pub fn shared_context(
+    resolved: &Resolved,
+    group: &ResolvedGroup,
+    job: &ResolvedJob,
+) -> Map<String, Json> {
     let naming = &resolved.naming;
     let name = naming.job_instance_name(&group.name, &job.name);
     let links: Map<String, Json> = job
@@ -26,26 +37,54 @@ pub fn context(
         .iter()
         .filter_map(|(name, link)| Some((name.clone(), link_context(resolved, link.as_ref()?))))
         .collect();
-    let mut context = json!({
-        "name": name,
-        "index": instance.index,
-        "id": naming.job_instance_id(&group.name, instance.index, &job.name),
-        "az": instance.az,
-        "address": instance.address,
-        "bootstrap": instance.bootstrap,
-        "deployment": resolved.deployment,
-        "networks": networks(resolved, group, instance, ip),
-        "properties": job.properties,
-        "links": links,
-        "release": {"name": job.release.name, "version": job.release.version},
-        "job": {"name": name},
-        "dns_domain_name": naming.domain,
-        "persistent_disk": group.definition.persistent_disk.unwrap_or(0),
-    });
+    members([
+        ("name", json!(name)),
+        ("deployment", json!(resolved.deployment)),
+        ("properties", json!(job.properties)),
+        ("links", json!(links)),
+        (
+            "release",
+            json!({"name": job.release.name, "version": job.release.version}),
+        ),
+        ("job", json!({"name": name})),
+        ("dns_domain_name", json!(naming.domain)),
+        (
+            "persistent_disk",
+            json!(group.definition.persistent_disk.unwrap_or(0)),
+        ),
+    ])
+}
+
+/// The members of the context that differ between instances.
+pub fn instance_context(
+    resolved: &Resolved,
+    group: &ResolvedGroup,
+    job: &ResolvedJob,
+    instance: &Instance,
+    ip: Option<&str>,
+) -> Map<String, Json> {
+    let id = resolved
+        .naming
+        .job_instance_id(&group.name, instance.index, &job.name);
+    let mut context = members([
+        ("index", json!(instance.index)),
+        ("id", json!(id)),
+        ("az", json!(instance.az)),
+        ("address", json!(instance.address)),
+        ("bootstrap", json!(instance.bootstrap)),
+        ("networks", json!(networks(resolved, group, instance, ip))),
+    ]);
     if let Some(ip) = ip {
-        context["ip"] = ip.into();
+        context.insert("ip".to_owned(), ip.into());
     }
     context
+}
+
+fn members<const N: usize>(members: [(&str, Json); N]) -> Map<String, Json> {
+    let members = members.into_iter();
+    members
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// The tables of BOSH's DNS encoder, for `link.address`. `None` if links have their addresses.

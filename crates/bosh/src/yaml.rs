@@ -1,7 +1,7 @@
-//! Reads YAML as BOSH's programs do: mostly YAML 1.1, where `yes` is a boolean and `010` is eight.
+//! Reads and writes YAML as BOSH's programs do: mostly YAML 1.1, where `yes` is a boolean and `010` is eight.
 //!
 //! In: a text and the number of its file. Out: the value of its first document, or the error that
-//! makes it unreadable. Merge keys are merged, aliases are replaced by copies. Dates and Ruby's
+//! makes it unreadable; and the text of a value. Merge keys are merged, aliases are replaced by copies. Dates and Ruby's
 //! symbols are strings. Of a duplicate key the last value counts.
 
 use nstance_yaml::{Kind, Node, Reader, Scalar, Style, core_tag};
@@ -36,6 +36,13 @@ pub fn read_vars(text: &str, file: u32) -> Result<Value, Error> {
         }
     }
     Ok(vars)
+}
+
+/// Writes a value as Ruby does, which is how the Director writes manifests.
+pub fn write(value: &Value) -> String {
+    let mut text = crate::dump::lines(value).join("\n");
+    text.push('\n');
+    text
 }
 
 fn read_with(text: &str, file: u32, plain: fn(&str) -> Data) -> Result<Value, Error> {
@@ -347,6 +354,28 @@ mod tests {
     fn names_of_variables_are_strings() {
         let vars = read_vars("n: n\n1: {1: 010}\n'2': ~\n", 0).unwrap();
         assert_eq!(vars.inspect(), r#"{"n"=>false, "1"=>{1=>8}, "2"=>nil}"#);
+    }
+
+    #[test]
+    fn written_values_are_read_again() {
+        for text in [
+            "{}",
+            "[]",
+            "~",
+            "''",
+            "a: ~\nb: [~, [1, [2, {c: []}]], {}]\n",
+            "a: 'yes'\nb: '010'\nc: '1:20'\nd: \"x\\ny\"\ne: ' - '\nf: '((x))'\n",
+            "'yes': 1\n'a: b': {'#': '# no'}\n1: 2.5\n",
+            "a: \"\\n\\n x\\n\"\nb: |\n  #!/bin/sh\n\n  echo\n",
+            "- \"text \\t with tab\"\n- \"é€ \\u0007\"\n- '&a'\n- '*a'\n- '!b'\n- '@'\n",
+        ] {
+            let value = read(text, 0).unwrap();
+            let written = write(&value);
+            let again = read(&written, 0).unwrap();
+            assert_eq!(again.inspect(), value.inspect(), "{written}");
+            let by_cli = read_as_cli(&written, 0).unwrap();
+            assert_eq!(by_cli.inspect(), value.inspect(), "{written}");
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ impl Kind {
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Env | Self::Json | Self::String => &["template"],
-            Self::Erb => &["template", "properties", "context"],
+            Self::Erb => &["template", "properties", "context", "instances"],
             Self::Secret | Self::Storage => &["source"],
             Self::Certificate => &["template", "key"],
         }
@@ -104,7 +104,14 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
         deliver(&object, entry, None, findings);
         return None;
     };
-    for key in ["template", "source", "key", "properties", "context"] {
+    for key in [
+        "template",
+        "source",
+        "key",
+        "properties",
+        "context",
+        "instances",
+    ] {
         if let Some(stray) = object.get(key).filter(|_| !kind.fields().contains(&key)) {
             findings.push(
                 Diagnostic::error(format!("a file of kind `{}` has no `{key}`", kind.name()))
@@ -129,9 +136,7 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
     let text = object.get("template").filter(|_| kind == Kind::String);
     let mut keys = OF_USERDATA.iter().chain(&["source", "key"]);
     let is_template_whole = matches!(kind, Kind::Certificate | Kind::Erb);
-    let is_whole = keys.any(is_sensitive)
-        || is_template_whole && is_sensitive(&"template")
-        || is_erb_sensitive(&content);
+    let is_whole = keys.any(is_sensitive) || is_template_whole && is_sensitive(&"template");
     let sensitivity = if is_whole {
         Sensitivity::Whole
     } else {
@@ -192,11 +197,13 @@ fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Optio
         Kind::Erb => {
             let properties = object.object("properties", findings);
             let context = object.object("context", findings);
+            let instances = instances(object, findings);
             text(entry, findings).map(|template| {
                 FileContent::Erb(ErbContent {
                     template,
                     properties,
                     context,
+                    instances,
                 })
             })
         }
@@ -209,14 +216,19 @@ fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Optio
     }
 }
 
-/// Whether the properties or the context of an ERB file have a sensitive part: its output may have
-/// it anywhere.
-fn is_erb_sensitive(content: &FileContent) -> bool {
-    let FileContent::Erb(erb) = content else {
-        return false;
-    };
-    let mut nodes = erb.properties.iter().chain(&erb.context);
-    nodes.any(Node::is_sensitive_within)
+/// The `instances` of an ERB file: a list of objects.
+fn instances(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Node> {
+    let node = &object.get("instances")?.value;
+    let is_object = |item: &Node| matches!(item.value, NodeValue::Object(_));
+    match &node.value {
+        NodeValue::Array(items) if items.iter().all(is_object) => Some(node.clone()),
+        _ => {
+            let wanted = "a list of objects";
+            let what = format!("the `instances` of {}", object.name());
+            wrong_type(node, &what, wanted, findings);
+            None
+        }
+    }
 }
 
 /// A certificate's key: `{source, name}`, or a text in its old form.
@@ -274,11 +286,14 @@ fn deliver(
     kind: Option<Kind>,
     findings: &mut Diagnostics,
 ) -> Option<Deliver> {
-    let by_userdata = object.choice(
-        "deliver",
-        &[("export", false), ("userdata", true)],
-        findings,
-    );
+    let choices = [
+        ("export", None),
+        ("userdata", Some(false)),
+        ("auto", Some(true)),
+    ];
+    let chosen = object.choice("deliver", &choices, findings);
+    let or_export = chosen.and_then(|chosen| chosen.value).unwrap_or_default();
+    let by_userdata = chosen.map(|chosen| Spanned::new(chosen.value.is_some(), chosen.span));
     let [path, permissions, owner] = OF_USERDATA.map(|key| object.text(key, findings));
     if let Some(by_userdata) = by_userdata.filter(|by_userdata| by_userdata.value)
         && let Some(kind) = kind.filter(|kind| !kind.is_rendered())
@@ -313,6 +328,7 @@ fn deliver(
         ),
         permissions: permissions.map(|permissions| permissions.value),
         owner: owner.map(|owner| owner.value),
+        or_export,
     })
 }
 

@@ -31,7 +31,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
 pub(super) use form::reads_as_group;
 pub use form::{GroupsForm, groups_form};
 use reader::Object;
-pub use source::{Map, Source, source};
+pub use source::{BoshMap, BoshSource, Source, YandexMap, YandexSource, source};
 
 /// A decoded configuration before its checks; invalid parts are missing or empty.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::schema::tables;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::dialect::bosh::is_manifest;
 use crate::dialect::yandex::is_specification;
 
 /// The error for a file that has content, but no key or block of a configuration. A misspelt key, and
@@ -33,6 +34,18 @@ pub(super) fn foreign(content: &Content, sources: &SourceMap) -> Option<Diagnost
                 .hint(format!(
                     "Plan it alone: -c {file}; or name it in a configuration: \
                      `source: {{yandex: …}}`"
+                )),
+        );
+    }
+    if matches!(content, Content::Tree(root) if is_manifest(root)) {
+        let file = &sources.get(place.source).name;
+        let finding = Diagnostic::error(format!("{file} is a deployment manifest of BOSH"));
+        return Some(
+            finding
+                .at(*place, format!("`{first}` is not a key of configurations"))
+                .hint(format!(
+                    "Plan it alone: -c {file} --from bosh --releases DIR; or name it in a configuration: \
+                     `source: {{bosh: …}}`"
                 )),
         );
     }

@@ -1,20 +1,25 @@
-//! Adds the group that a document of another program describes: the one that `source` names, or the
+//! Adds the groups that a document of another program describes: the one that `source` names, or the
 //! configuration itself.
 //!
-//! In: a configuration's document. Out: the document with the group, without `source`. Must not:
-//! decode the group.
+//! In: a configuration's document. Out: the document with the groups, without `source`. Must not:
+//! decode the groups.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nstance_bosh::value::Value;
+
 use super::Loaded;
 use crate::address::{LONGEST_ID, is_id};
-use crate::config::decode::{GroupsForm, Source, groups_form, source};
+use crate::config::decode::{BoshSource, GroupsForm, Source, YandexSource, groups_form, source};
 use crate::config::files;
-use crate::config::node::{Entry, Node, NodeValue, section};
+use crate::config::node::{Entry, Node, NodeValue, Sensitivity, section};
 use crate::config::source::{SourceId, Span};
-use crate::config::variables::Dialect;
+use crate::config::variables::{Dialect, Given};
+use crate::config::yaml;
 use crate::diagnostic::{Diagnostic, Reported};
+use crate::dialect::bosh::{self, Deployment, Placement, Ruby};
 use crate::dialect::mapping;
 use crate::dialect::yandex::{self, Specification};
 
@@ -26,16 +31,46 @@ const SPECIFICATION_KEYS: [&str; 4] = [
     "allocation_policy",
 ];
 
-/// The tenant of the group.
+/// The tenant of the groups.
 const TENANT: &str = "default";
 
+/// The namespace and domain in DNS names of a deployment, by default.
+const NAMESPACE: &str = "default";
+const DOMAIN: &str = "svc.cluster.local";
+
 impl Loaded {
-    /// The configuration of a specification that stands alone: its cluster is called after its
-    /// folder. `None` if the text isn't one.
+    /// The configuration of a document that stands alone. `None` if the text isn't one.
     pub(super) fn standalone(&mut self, file: &Path, source: SourceId, text: &str) -> Option<Node> {
+        self.manifest(file, source, text)
+            .or_else(|| self.specification_alone(file, source, text))
+    }
+
+    /// The configuration of a deployment manifest: a `source`. The rest is known after ops files.
+    fn manifest(&mut self, file: &Path, source: SourceId, text: &str) -> Option<Node> {
+        if !self.is_named_file || source != SourceId(0) {
+            return None;
+        }
+        match self.from {
+            Some(Dialect::Bosh) => {}
+            None if text.contains("instance_groups") => {
+                let document = yaml::read(source, text).ok()?;
+                Some(document.root).filter(bosh::is_manifest)?;
+            }
+            _ => return None,
+        }
+        self.is_manifest = true;
+        self.is_specification = true;
+        let top = Span::new(source, 0, 0);
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let name = Node::new(top, NodeValue::String(name.into()));
+        Some(object(top, [("source", object(top, [("bosh", name)]))]))
+    }
+
+    /// The configuration of a specification: its cluster is called after its folder.
+    fn specification_alone(&mut self, file: &Path, source: SourceId, text: &str) -> Option<Node> {
         let is_one = |root: &Node| match self.from {
             Some(Dialect::Yandex) => true,
-            Some(Dialect::Nstance) => false,
+            Some(Dialect::Nstance | Dialect::Bosh) => false,
             None => yandex::is_specification(root),
         };
         let may_be = self.is_named_file
@@ -79,17 +114,28 @@ impl Loaded {
         ))
     }
 
-    /// Replaces `source` by the group that it describes.
+    /// Replaces `source` by the groups that it describes.
     ///
     /// Fails if the document that it names is invalid.
     pub(super) fn add_source(
         &mut self,
-        mut root: Node,
+        root: Node,
+        given: &Given,
         working_dir: &Path,
     ) -> Result<Node, Reported> {
-        let Some(source) = source(&root, &mut self.findings)? else {
-            return Ok(root);
-        };
+        match source(&root, self.is_manifest, &mut self.findings)? {
+            Some(Source::Yandex(source)) => self.add_specification(root, &source, working_dir),
+            Some(Source::Bosh(source)) => self.add_deployment(root, &source, given, working_dir),
+            None => Ok(root),
+        }
+    }
+
+    fn add_specification(
+        &mut self,
+        mut root: Node,
+        source: &YandexSource,
+        working_dir: &Path,
+    ) -> Result<Node, Reported> {
         // Its own name may change, and an address may not.
         let stem = Path::new(&*source.yandex.value).file_stem();
         let stem = stem.unwrap_or_default().to_string_lossy();
@@ -97,12 +143,12 @@ impl Loaded {
         let provider = root.get("shard").and_then(|shard| shard.get("infra"));
         let provider = provider.and_then(|infra| infra.get("provider")?.as_str());
         let provider: Arc<str> = provider.unwrap_or_default().into();
-        let specification = self.specification(&source, &provider, working_dir)?;
+        let specification = self.specification(source, &provider, working_dir)?;
         let placed = mapping::place(
             specification,
             &name,
             &provider,
-            &source,
+            source,
             &root,
             &mut self.findings,
         )?;
@@ -148,7 +194,7 @@ impl Loaded {
     /// The specification in a file beside the one that names it.
     fn specification(
         &mut self,
-        source: &Source,
+        source: &YandexSource,
         provider: &str,
         working_dir: &Path,
     ) -> Result<Specification, Reported> {
@@ -190,6 +236,170 @@ impl Loaded {
         self.unless_errors(())?;
         self.without_equal.extend(yandex::without_equal(&root));
         yandex::translate(&root, &mut self.findings)
+    }
+}
+
+impl Loaded {
+    /// Replaces a `source` that names a manifest.
+    fn add_deployment(
+        &mut self,
+        mut root: Node,
+        source: &BoshSource,
+        given: &Given,
+        working_dir: &Path,
+    ) -> Result<Node, Reported> {
+        if given.identity_only && !self.is_manifest {
+            remove(&mut root, "source");
+            return Ok(root);
+        }
+        let inputs = self.deployment_inputs(&root, source, given, working_dir);
+        if given.identity_only {
+            let document = bosh::interpolated(&inputs, &mut self.sources, &mut self.findings)?;
+            return self.of_manifest(&document, source.bosh.span);
+        }
+        let deployment = bosh::load(&inputs, &mut self.sources, &mut self.findings);
+        for (_, source) in self.sources.iter() {
+            self.inputs.file(&working_dir.join(&source.name));
+        }
+        let deployment = deployment?;
+        if self.is_manifest {
+            root = self.of_manifest(&deployment.document, source.bosh.span)?;
+        }
+        self.groups_of(root, source, &deployment, given)
+    }
+
+    /// What a deployment is read from.
+    fn deployment_inputs(
+        &self,
+        root: &Node,
+        source: &BoshSource,
+        given: &Given,
+        working_dir: &Path,
+    ) -> bosh::Inputs {
+        let names_it = PathBuf::from(&self.sources.get(source.bosh.span.source).name);
+        let folder = names_it.parent().unwrap_or(Path::new(""));
+        let path = |path: &Arc<str>| files::tidy(&folder.join(&**path));
+        let mut inputs = given.deployment.clone();
+        working_dir.clone_into(&mut inputs.working_dir);
+        inputs.manifest = path(&source.bosh);
+        if self.is_manifest {
+            inputs.environment.clone_from(&given.environment);
+            return inputs;
+        }
+        let text = |path: &[&str]| {
+            let node = path.iter().try_fold(root, |node, key| node.get(key));
+            node.and_then(Node::as_str).map(str::to_owned)
+        };
+        inputs.ops_files = source.ops_files.iter().map(path).collect();
+        inputs.vars_files = source.vars_files.iter().map(path).collect();
+        inputs.vars.clone_from(&source.vars);
+        inputs.releases = Some(path(&source.releases));
+        inputs.name = text(&["cluster", "id"]);
+        inputs.resolution.profile = source.profile;
+        inputs.resolution.namespace = text(&["dns", "namespace"]);
+        inputs.resolution.service_domain = text(&["dns", "domain"]);
+        inputs
+    }
+
+    /// The configuration of a manifest that stands alone, without groups.
+    fn of_manifest(&mut self, document: &Value, top: Span) -> Result<Node, Reported> {
+        let text = |text: &str| Node::new(top, NodeValue::String(text.into()));
+        let name = document.get("name").and_then(Value::as_str);
+        let name = name.unwrap_or_default();
+        let Some(id) = bosh::id_of(name) else {
+            let finding = bosh::unusable_name("cluster", name, top);
+            self.findings.push(finding);
+            return Err(Reported);
+        };
+        let groups = document.get("instance_groups").and_then(Value::as_list);
+        let groups = groups.unwrap_or_default().iter();
+        let zones = groups
+            .clone()
+            .filter_map(|group| group.get("azs")?.as_list()?.first()?.as_str());
+        let zone = zones.min().unwrap_or("z1");
+        let networks = groups.filter_map(|group| group.get("networks")?.as_list());
+        let networks = networks.flatten();
+        let networks = networks.filter_map(|network| bosh::id_of(network.get("name")?.as_str()?));
+        let pools: BTreeSet<Arc<str>> = networks.collect();
+        let pools = pools.iter().map(|pool| {
+            let subnets = Node::new(top, NodeValue::Array(vec![text(pool)]));
+            Entry::placed(pool, subnets)
+        });
+        let pools = Node::new(top, NodeValue::Object(pools.collect()));
+        let infra = object(
+            top,
+            [
+                ("provider", text("sim")),
+                ("region", text("local")),
+                ("zone", text(zone)),
+            ],
+        );
+        let shard = object(
+            top,
+            [
+                ("id", text("local")),
+                ("infra", infra),
+                ("subnet_pools", pools),
+            ],
+        );
+        let cluster = object(top, [("id", text(&id))]);
+        Ok(object(top, [("cluster", cluster), ("shard", shard)]))
+    }
+
+    /// Adds the groups of a deployment, and what DNS names end in.
+    fn groups_of(
+        &mut self,
+        mut root: Node,
+        source: &BoshSource,
+        deployment: &Deployment,
+        given: &Given,
+    ) -> Result<Node, Reported> {
+        remove(&mut root, "source");
+        let top = source.bosh.span;
+        if let NodeValue::Object(entries) = &mut root.value {
+            let dns = section(entries, "dns", top);
+            for (key, text) in [("namespace", NAMESPACE), ("domain", DOMAIN)] {
+                if !dns.iter().any(|entry| &*entry.key == key) {
+                    let text = NodeValue::String(text.into());
+                    dns.push(Entry::placed(key, Node::new(top, text)));
+                }
+            }
+        }
+        let ruby = Ruby::new(given.ruby.clone());
+        let processes = bosh::processes(deployment, &ruby, &self.sources, &mut self.findings)?;
+        let provider = root.get("shard").and_then(|shard| shard.get("infra"));
+        let provider = provider.and_then(|infra| infra.get("provider")?.as_str());
+        let placement = Placement {
+            provider: provider.unwrap_or_default(),
+            map: &source.map,
+            root: &root,
+            errand: given.errand.as_deref(),
+            sensitivity: if self.shows_properties {
+                let note = "`properties`: the configuration has their values in clear text";
+                self.without_equal.push((top, note.to_owned()));
+                Sensitivity::Open
+            } else {
+                Sensitivity::Whole
+            },
+        };
+        let groups = bosh::groups(
+            deployment,
+            &processes,
+            &placement,
+            &self.sources,
+            &mut self.findings,
+        )?;
+        for (name, group) in groups {
+            root = self.add_group(root, &name, group)?;
+        }
+        Ok(root)
+    }
+}
+
+/// Removes a key of the document.
+fn remove(root: &mut Node, key: &str) {
+    if let NodeValue::Object(entries) = &mut root.value {
+        entries.retain(|entry| &*entry.key != key);
     }
 }
 

@@ -412,7 +412,7 @@ fn rules(title: &str) -> Option<Value> {
                 "additionalProperties": {"type": "string"},
             });
             let delivered = json!({
-                "if": {"properties": {"deliver": {"const": "userdata"}}, "required": ["deliver"]},
+                "if": {"properties": {"deliver": {"enum": ["userdata", "auto"]}}, "required": ["deliver"]},
                 "else": without(&["path", "permissions", "owner"]),
             });
             let object = json!({"type": "object"});
@@ -425,7 +425,7 @@ fn rules(title: &str) -> Option<Value> {
                     &with(
                         "template",
                         &variables,
-                        &["source", "key", "properties", "context"]
+                        &["source", "key", "properties", "context", "instances"]
                     )
                 ),
                 when(
@@ -434,7 +434,7 @@ fn rules(title: &str) -> Option<Value> {
                     &with(
                         "template",
                         &object,
-                        &["source", "key", "properties", "context"]
+                        &["source", "key", "properties", "context", "instances"]
                     )
                 ),
                 when(
@@ -443,7 +443,7 @@ fn rules(title: &str) -> Option<Value> {
                     &with(
                         "template",
                         &text,
-                        &["source", "key", "properties", "context"]
+                        &["source", "key", "properties", "context", "instances"]
                     )
                 ),
                 when(
@@ -457,13 +457,17 @@ fn rules(title: &str) -> Option<Value> {
                     &with(
                         "source",
                         &filled,
-                        &["template", "key", "properties", "context"]
+                        &["template", "key", "properties", "context", "instances"]
                     )
                 ),
                 when(
                     "kind",
                     &["certificate"],
-                    &with("template", &filled, &["source", "properties", "context"])
+                    &with(
+                        "template",
+                        &filled,
+                        &["source", "properties", "context", "instances"]
+                    )
                 ),
                 when("kind", &["secret", "storage", "certificate"], &by_server),
                 delivered,

@@ -38,7 +38,7 @@ pub static TOP: Table = Table {
         Key::new(
             "source",
             Shape::Object(&FOREIGN_SOURCE),
-            "A document of another program, whose group is added to `groups`.",
+            "A document of another program, whose groups are added to `groups`.",
         )
         .ours(),
         Key::new(
@@ -398,26 +398,54 @@ pub static TARGET_GROUP: Table = Table {
     ],
 };
 
-/// `source`
 pub static FOREIGN_SOURCE: Table = Table {
     title: "foreign_source",
-    about: "A document of another program, whose group is added to `groups`.",
+    about: "A document of another program, whose groups are added to `groups`.",
     keys: &[
         Key::new(
             "yandex",
             Shape::Filled,
             "The file with the specification of an instance group of Yandex Cloud.",
-        )
-        .required(),
+        ),
+        Key::new(
+            "bosh",
+            Shape::Filled,
+            "The file with a deployment manifest of BOSH.",
+        ),
         Key::new(
             "group",
             Shape::Id,
-            "The name of its group, by default that of the file.",
+            "`yandex`: the name of its group, by default that of the file.",
         ),
         Key::new(
             "subnet_pool",
             Shape::Filled,
-            "The pool with the subnets of its instances.",
+            "`yandex`: the pool with the subnets of its instances.",
+        ),
+        Key::new(
+            "releases",
+            Shape::Filled,
+            "`bosh`: the folder with `RELEASE/jobs/JOB`.",
+        ),
+        Key::new(
+            "ops_files",
+            Shape::Texts,
+            "`bosh`: ops files, in the order in which they are applied.",
+        ),
+        Key::new(
+            "vars_files",
+            Shape::Texts,
+            "`bosh`: files with variables; later ones win.",
+        ),
+        Key::new(
+            "vars",
+            Shape::Map,
+            "`bosh`: variables, which win over those in `vars_files`.",
+        ),
+        Key::new(
+            "profile",
+            Shape::Choice(&["quarks", "bosh"]),
+            "`bosh`: whether `instances` is the number in each zone (`quarks`) or in all zones (`bosh`).",
         ),
         Key::new(
             "map",
@@ -435,14 +463,38 @@ pub static SOURCE_MAP: Table = Table {
         Key::new(
             "platform",
             Shape::Named(&Shape::Filled),
-            "Platform → instance type.",
+            "`yandex`: platform → instance type.",
         ),
         Key::new(
             "image",
             Shape::Named(&Shape::Filled),
-            "Image id → the name of an image in `images`, or an image's id.",
+            "`yandex`: image id → the name of an image in `images`, or an image's id.",
         ),
-        Key::new("zone", Shape::Named(&Shape::Filled), "Zone → zone."),
+        Key::new(
+            "zone",
+            Shape::Named(&Shape::Filled),
+            "`yandex`: zone → zone.",
+        ),
+        Key::new(
+            "stemcell",
+            Shape::Named(&Shape::Filled),
+            "`bosh`: alias of a stemcell → the name of an image in `images`, or an image's id.",
+        ),
+        Key::new(
+            "vm_type",
+            Shape::Named(&Shape::Filled),
+            "`bosh`: VM type → instance type.",
+        ),
+        Key::new(
+            "network",
+            Shape::Named(&Shape::Filled),
+            "`bosh`: network → subnet pool.",
+        ),
+        Key::new(
+            "az",
+            Shape::Named(&Shape::Filled),
+            "`bosh`: availability zone → zone.",
+        ),
     ],
 };
 
@@ -1197,6 +1249,12 @@ pub static FILE: Table = Table {
         )
         .ours(),
         Key::new(
+            "instances",
+            Shape::Any,
+            "`erb`: a list of objects; that at the instance's index replaces members of the context.",
+        )
+        .ours(),
+        Key::new(
             "source",
             Shape::Filled,
             "`secret`, `storage`: where the server finds it.",
@@ -1208,8 +1266,8 @@ pub static FILE: Table = Table {
         ),
         Key::new(
             "deliver",
-            Shape::Choice(&["export", "userdata"]),
-            "How it gets to its instance.",
+            Shape::Choice(&["export", "userdata", "auto"]),
+            "How it gets to its instance; `auto` is `userdata`, or `export` if the userdata is too large.",
         )
         .ours()
         .default("\"export\""),

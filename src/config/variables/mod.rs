@@ -19,6 +19,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::source::Span;
+use crate::dialect::bosh;
 
 pub(super) use declare::{Declarations, Reading};
 pub(super) use interpolate::{interpolate, name_interpolations};
@@ -47,6 +48,12 @@ pub struct Given {
     pub server_compatible: bool,
     /// `--from`: whose language the configuration is written in; `None` means by its shape.
     pub from: Option<Dialect>,
+    /// What `--from bosh` reads besides the manifest, which isn't set here.
+    pub deployment: bosh::Inputs,
+    /// The id of the errand of a deployment that runs; the others have no instances.
+    pub errand: Option<String>,
+    /// `--ruby`: the program that evaluates ERB; `None` means `ruby` on `PATH`.
+    pub ruby: Option<PathBuf>,
 }
 
 /// Whose language a configuration is written in.
@@ -56,6 +63,8 @@ pub enum Dialect {
     Nstance,
     /// That of instance groups of Yandex Cloud.
     Yandex,
+    /// That of BOSH's deployment manifests.
+    Bosh,
 }
 
 impl Given {

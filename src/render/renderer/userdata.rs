@@ -11,9 +11,10 @@ use nstance_gotemplate::Value as TemplateValue;
 use super::{GroupRenderer, RenderedUserdata, with_address};
 use crate::address::Address;
 use crate::config::model::{Compress, Deliver};
+use crate::diagnostic::Severity;
 use crate::render::cache::Place;
 use crate::render::data::{InstanceFacts, LARGEST_NONCE, NONCE_PREFIX};
-use crate::render::instance::{Execution, Report, Timing};
+use crate::render::instance::{Execution, Note, Report, Timing};
 use crate::render::join_cache::Joint;
 use crate::render::layers;
 use crate::render::rendered_layer::RenderedLayer;
@@ -48,51 +49,85 @@ impl GroupRenderer<'_> {
             }
             return None;
         };
-        let carried = self.carried_files(&files.value);
-        let (whole, sizes) = match source {
-            None => (userdata::compose(None, &carried), Sizes::Own(0)),
-            Some(source) => match source.single() {
-                Some(part) => {
-                    let own = part.render(&mut execution)?;
-                    let sizes = Sizes::Own(own.len());
-                    (userdata::compose(Some(own), &carried), sizes)
-                }
-                None => {
-                    let rendered = source.render(&mut execution)?;
-                    let joint = source.join(rendered, &carried, &mut execution)?;
-                    (Some(joint.bytes.clone()), Sizes::Layers(joint))
-                }
-            },
-        };
-        let Some(whole) = whole else {
-            return Some(RenderedUserdata(None));
-        };
         let compress = source.map_or(Compress::Auto, |userdata| userdata.compress);
-        let nonces = if self.group.reads_nonce {
-            memchr::memmem::find_iter(&whole, NONCE_PREFIX).count()
-        } else {
-            0
-        };
-        match userdata::pack(whole, nonces * LARGEST_NONCE, compress, self.rules) {
-            Ok(userdata) => Some(RenderedUserdata(Some(Part::new(userdata)))),
-            Err(sent) => {
-                report.failure(
-                    "userdata is too large",
-                    Place::Behind(around),
-                    format!(
-                        "{sent} bytes are more than the {} that {} takes; {}",
-                        self.rules.userdata_limit().unwrap_or(0),
-                        self.rules.kind().as_str(),
-                        sizes.told(&carried),
-                    ),
-                    (compress == Compress::Never).then(|| {
-                        "Let it be gzipped with `compress: auto`, or fetch the bulk at boot"
-                            .to_owned()
-                    }),
-                    address,
-                );
-                None
+        let mut carried = self.carried_files(&files.value);
+        let mut excess = None;
+        let limit = self.rules.userdata_limit().unwrap_or(0);
+        loop {
+            let (whole, sizes) = match source {
+                None => (userdata::compose(None, &carried), Sizes::Own(0)),
+                Some(source) => match source.single() {
+                    Some(part) => {
+                        let own = part.render(&mut execution)?;
+                        let sizes = Sizes::Own(own.len());
+                        (userdata::compose(Some(own), &carried), sizes)
+                    }
+                    None => {
+                        let rendered = source.render(&mut execution)?;
+                        let joint = source.join(rendered, &carried, &mut execution)?;
+                        (Some(joint.bytes.clone()), Sizes::Layers(joint))
+                    }
+                },
+            };
+            let nonces = whole.as_deref().filter(|_| self.group.reads_nonce);
+            let nonces = nonces.map_or(0, |whole| {
+                memchr::memmem::find_iter(whole, NONCE_PREFIX).count()
+            });
+            let packed = whole
+                .map(|whole| userdata::pack(whole, nonces * LARGEST_NONCE, compress, self.rules));
+            let sent = match packed.transpose() {
+                Ok(userdata) => {
+                    if let Some(excess) = excess {
+                        let note = self.too_large(excess);
+                        execution
+                            .report
+                            .note(Place::Behind(around), 0, note, address);
+                    }
+                    return Some(RenderedUserdata {
+                        userdata: userdata.map(Part::new),
+                        is_without_files: excess.is_some(),
+                    });
+                }
+                Err(sent) => sent,
+            };
+            if carried.iter().any(|file| file.may_be_exported) {
+                excess = Some(sent - limit);
+                carried.retain(|file| !file.may_be_exported);
+                continue;
             }
+            execution.report.failure(
+                "userdata is too large",
+                Place::Behind(around),
+                format!(
+                    "{sent} bytes are more than the {limit} that {} takes; {}",
+                    self.rules.kind().as_str(),
+                    sizes.told(&carried),
+                ),
+                (compress == Compress::Never).then(|| {
+                    "Let it be gzipped with `compress: auto`, or fetch the bulk at boot".to_owned()
+                }),
+                address,
+            );
+            return None;
+        }
+    }
+
+    /// The warning that files are exported, since the userdata is too large with them.
+    fn too_large(&self, excess: usize) -> Note {
+        Note {
+            severity: Severity::Warning,
+            is_strict: false,
+            summary: format!(
+                "the files of `{}` don't fit into userdata",
+                self.group.merged.name
+            ),
+            label: "with them, it is too large".to_owned(),
+            detail: Some(format!(
+                "{excess} bytes more than the {} that {} takes; these files are exported",
+                self.rules.userdata_limit().unwrap_or(0),
+                self.rules.kind().as_str()
+            )),
+            hint: Some("Copy them to the instances from the folder `.nstance`".to_owned()),
         }
     }
 
@@ -195,6 +230,7 @@ impl GroupRenderer<'_> {
                 path,
                 permissions,
                 owner,
+                ..
             } = &file.deliver
             else {
                 return None;
@@ -207,7 +243,12 @@ impl GroupRenderer<'_> {
                 path,
                 permissions: permissions.as_deref(),
                 owner: owner.as_deref(),
-                content: files.get(&file.name)?.content.as_deref()?,
+                may_be_exported: file.may_be_exported(),
+                content: files
+                    .get(&file.name)
+                    .filter(|file| file.in_userdata)?
+                    .content
+                    .as_deref()?,
             })
         });
         carried.collect()

@@ -9,7 +9,7 @@ use nstance::plan::change::Mode;
 use nstance::provider::sim::SimOptions;
 
 use crate::arrival::arrive;
-use crate::fleet::{Fleet, Group};
+use crate::fleet::{Fleet, Group, Link};
 use crate::run::{Course, End, apply};
 use crate::world::{Broken, World};
 
@@ -91,6 +91,23 @@ fn scenarios(size: u32) -> Vec<Scenario> {
             ..Scenario::new("adopt and replace", plain(), web(&|g| g.image = "img-b"))
         },
     ];
+    let linked = |link: fn(&'static str) -> Link, image| {
+        let mut web = Group::new("web", size);
+        web.link = Some(link("db"));
+        let mut db = Group::new("db", 1);
+        db.image = image;
+        Fleet::of([web, db])
+    };
+    all.push(Scenario::new(
+        "create with another group's address",
+        Fleet::nothing(),
+        linked(Link::Userdata, "img-a"),
+    ));
+    all.push(Scenario::new(
+        "replace a group whose address is in files",
+        linked(Link::File, "img-a"),
+        linked(Link::File, "img-b"),
+    ));
     if size == 1 {
         all.push(Scenario::new(
             "replace at one address",

@@ -40,6 +40,17 @@ pub(crate) struct Group {
     pub(crate) balanced: bool,
     /// Whether it is in two zones.
     pub(crate) zones: bool,
+    /// The group whose addresses its texts have.
+    pub(crate) link: Option<Link>,
+}
+
+/// The group whose addresses a group's texts have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// In userdata.
+    Userdata(&'static str),
+    /// In an exported file.
+    File(&'static str),
 }
 
 impl Group {
@@ -57,6 +68,7 @@ impl Group {
             policy: None,
             balanced: false,
             zones: false,
+            link: None,
         }
     }
 }
@@ -161,6 +173,16 @@ impl Fleet {
             } else {
                 ""
             };
+            const ADDRESSES: &str = "{{ range .Link.peer.Instances }}{{ .IP4 }} {{ end }}";
+            let link = match group.link {
+                None => String::new(),
+                Some(Link::Userdata(from)) => format!(
+                    r##""consumes": {{"peer": {{"from": "{from}"}}}}, "userdata": "#!/bin/sh\n: {CANARY} {ADDRESSES}\n","##
+                ),
+                Some(Link::File(from)) => format!(
+                    r#""consumes": {{"peer": {{"from": "{from}"}}}}, "files": {{"peers": {{"kind": "string", "template": "{ADDRESSES}"}}}},"#
+                ),
+            };
             let depends_on: Vec<_> = group
                 .depends_on
                 .iter()
@@ -171,7 +193,8 @@ impl Fleet {
                 text,
                 r#"
 "{name}": {{"kind": "web", "arch": "amd64", "instance_type": "{instance_type}", "size": {size},
-  "depends_on": [{depends_on}], {pool} {file} {policy} {balanced} {zones}
+  "depends_on": [{depends_on}], {pool} {file} {policy} {balanced} {zones} {link}
+  "provides": {{"peer": {{}}}},
   "args": {{"ImageId": "{image}", {address}
     "TagSpecifications": [{{"ResourceType": "instance",
       "Tags": [{{"Key": "colour", "Value": "{colour}"}}]}}]}}}},"#

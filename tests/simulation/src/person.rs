@@ -9,10 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nstance::apply::driver::Applied;
-use nstance::apply::engine::Starts;
+use nstance::apply::engine::{Outcome, Starts};
 use nstance::apply::recover::{RecoverError, recover};
 use nstance::apply::resume;
-use nstance::apply::rollout_record::{self, OpenRollout, RolloutRecord};
+use nstance::apply::rollout_record::{self, Begun, OpenRollout, RolloutRecord};
+use nstance::apply::stages::{Stages, complete_files};
 use nstance::apply::staleness::moved_on;
 use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
@@ -188,7 +189,7 @@ impl Person<'_> {
         let begun = rollout_record::begin(&mut store, clock.now(), entry, &record)
             .map_err(|error| self.failed(&error))?;
         lock(&self.after.promise).is_open = begun.rollout.is_some();
-        let outcome = Execution::new(self, &plan, &mut store, &begun, &starts).run()?;
+        let (plan, outcome) = self.execute(plan, &mut store, &begun, starts)?;
         self.fuse.point();
         let way = begun.back(&plan, &outcome, &mut store, clock.now());
         let way = way.map_err(|error| self.failed(&error))?;
@@ -220,6 +221,40 @@ impl Person<'_> {
         self.conclude(&plan, &applied, goes_back, &store);
         self.fuse.point();
         Ok(End::Applied(Box::new(applied.outcome)))
+    }
+
+    /// Carries a plan out, stage by stage if addresses are late.
+    fn execute(
+        &self,
+        plan: Plan,
+        store: &mut SqliteStore,
+        begun: &Begun,
+        starts: Starts,
+    ) -> Result<(Plan, Outcome), End> {
+        if plan.late.is_empty() {
+            let outcome = Execution::new(self, &plan, store, begun, &starts).run()?;
+            return Ok((plan, outcome));
+        }
+        let clock = &*self.world.clock;
+        let failed = |error: StateError| self.failed(&error);
+        let mut stages = Stages::new(&plan, starts);
+        let outcome = loop {
+            let settled = stages.settle(store, begun.rollout, clock.now());
+            settled.map_err(failed)?;
+            self.fuse.point();
+            let starts = stages.starts();
+            let outcome = Execution::new(self, stages.plan(), store, begun, &starts).run()?;
+            self.fuse.point();
+            if let Some(outcome) = stages.ended(outcome, store).map_err(failed)? {
+                break outcome;
+            }
+        };
+        self.fuse.point();
+        if !outcome.stopped {
+            complete_files(stages.plan(), store, clock.now()).map_err(failed)?;
+        }
+        let plan = stages.plan().clone();
+        Ok((plan, outcome))
     }
 
     /// A plan, unless nothing is to be done.

@@ -8,12 +8,12 @@ use super::resolve::{joined, resolved};
 
 /// Renders the files of the instance that the case chooses.
 pub(crate) fn check(case: &Json, erb: &dyn Erb) -> Result<(), String> {
-    same_answer(&files(case, erb), &case["expect"])
+    same_answer(case, files(case, erb))
 }
 
 /// Renders `bpm.yml` for the group that the case chooses.
 pub(crate) fn check_bpm(case: &Json, erb: &dyn Erb) -> Result<(), String> {
-    same_answer(&bpm(case, erb), &case["expect"])
+    same_answer(case, bpm(case, erb))
 }
 
 fn files(case: &Json, erb: &dyn Erb) -> Json {
@@ -89,7 +89,19 @@ fn render_failed(stage: &str, failures: &[Failure]) -> Json {
     json!({"ok": false, "stage": stage, "errors": templates})
 }
 
-fn same_answer(ours: &Json, expect: &Json) -> Result<(), String> {
+/// Compares an answer with the expected one. The messages of volatile cases differ between Rubies:
+/// class and line count.
+fn same_answer(case: &Json, mut ours: Json) -> Result<(), String> {
+    let mut expect = case["expect"].clone();
+    if case.get("volatile").is_some() {
+        for answer in [&mut ours, &mut expect] {
+            let errors = answer.get_mut("errors").and_then(Json::as_array_mut);
+            for error in errors.into_iter().flatten() {
+                error["message"] = Json::Null;
+            }
+        }
+    }
+    let (ours, expect) = (&ours, &expect);
     let Some(part) = expect["error_contains"].as_str() else {
         return super::same(ours, expect);
     };

@@ -1,0 +1,40 @@
+//! Ruby, which evaluates the ERB of job templates in tests.
+//!
+//! In: the machine. Out: whether Ruby is there, installed from Debian's packages where that is
+//! allowed. Must not: install anything without root's rights.
+
+use std::process::Command;
+
+use crate::{Failure, process};
+
+/// Installs Ruby on Debian, as root, if there is none.
+///
+/// Fails with what to install.
+pub(crate) fn ensure() -> Result<(), Failure> {
+    if process::exists("ruby") || may_install() && install().is_ok() && process::exists("ruby") {
+        return Ok(());
+    }
+    Err(Failure::say(
+        "There is no Ruby (`ruby`), which evaluates the ERB of BOSH's job templates.
+Install Ruby 3:
+  Debian, Ubuntu:  apt-get install --no-install-recommends ruby
+  Fedora:          dnf install ruby
+  Alpine:          apk add ruby
+  macOS:           brew install ruby",
+    ))
+}
+
+fn may_install() -> bool {
+    let user = Command::new("id").arg("-u").output();
+    let is_root = user.is_ok_and(|id| id.stdout.trim_ascii() == b"0");
+    is_root && process::exists("apt-get")
+}
+
+fn install() -> Result<(), Failure> {
+    process::run(Command::new("apt-get").args(["update", "-qq"]))?;
+    process::run(
+        Command::new("apt-get")
+            .args(["install", "-y", "-qq", "--no-install-recommends", "ruby"])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}
