@@ -270,3 +270,40 @@ fn what_sees_a_sensitive_value_is_masked() {
         "the error has the value in it: {failed}"
     );
 }
+
+#[test]
+fn a_rollback_renders_the_last_good_files() {
+    if !has_ruby() {
+        return;
+    }
+    let harness = Harness::with(
+        r#"{
+  "cluster": {"id": "shop"},
+  "shard": {"id": "one", "infra": {"provider": "sim", "region": "eu-1", "zone": "a", "options": {
+    "boot_time": "5s", "unhealthy": {"bad": 1.0}, "strict_images": true,
+    "images": [{"id": "good", "name": "good"}, {"id": "bad", "name": "bad"}]}}},
+  "groups": {"default": {"web": {
+    "kind": "web", "instance_type": "small", "size": 2, "args": {"ImageId": "good"},
+    "files": {"a": {"kind": "erb", "template": "old <%= spec.id %> <%= spec.ip %>\n"}},
+    "update": {"on_failure": "rollback", "order": "delete_first", "max_unavailable": 1,
+      "health": {"check": "tcp", "port": 80, "interval": "5s", "deadline": "1m"}}
+  }}}
+}"#,
+    );
+    ok(&harness, "apply --auto-approve");
+    harness.edit("\"ImageId\": \"good\"", "\"ImageId\": \"bad\"");
+    harness.edit("old ", "new ");
+    let back = run(&harness, "apply --auto-approve");
+    assert_eq!(back.code, Some(1), "{back}");
+    let shown = ok(&harness, "show --json").json();
+    for instance in shown["instances"].as_array().unwrap() {
+        assert_eq!(instance["args"]["ImageId"], "good", "{back}");
+        let slot = instance["address"].as_str().unwrap().rsplit('/').next();
+        let slot = slot.unwrap();
+        let ip = instance["ip4"].as_str().unwrap();
+        assert_eq!(
+            exported(&harness, &format!("web/{slot}/a")),
+            format!("old web-{slot} {ip}\n")
+        );
+    }
+}
