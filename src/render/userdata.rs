@@ -281,7 +281,6 @@ mod tests {
             permissions: Some("0600"),
             owner: None,
             content: "x=1\n",
-            may_be_exported: false,
         };
         let text = String::from_utf8(compose(None, std::slice::from_ref(&file)).unwrap()).unwrap();
         assert_eq!(
