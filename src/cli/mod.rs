@@ -250,6 +250,11 @@ pub struct Globals {
     /// PATH.
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     vars_file: Vec<PathBuf>,
+    /// Let links of the BOSH manifest come from another manifest (may repeat)
+    ///
+    /// `NSTANCE_LINKED_MANIFESTS` is used without it; several paths are separated as in PATH.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    linked_manifest: Vec<PathBuf>,
     /// Set what `instances` counts in a BOSH manifest
     ///
     /// It is required if a group has several zones.
@@ -361,6 +366,7 @@ impl Globals {
         bosh::Inputs {
             ops_files: paths(&self.ops_file, "NSTANCE_OPS_FILES"),
             vars_files: paths(&self.vars_file, "NSTANCE_VARS_FILES"),
+            others: paths(&self.linked_manifest, "NSTANCE_LINKED_MANIFESTS"),
             environment: environment_vars(),
             vars: self.var.clone(),
             releases: folder.filter(|folder| !folder.as_os_str().is_empty()),
@@ -392,6 +398,7 @@ impl Globals {
         let mut given = self.on_command_line.clone();
         given.extend((!self.ops_file.is_empty()).then_some("--ops-file"));
         given.extend((!self.vars_file.is_empty()).then_some("--vars-file"));
+        given.extend((!self.linked_manifest.is_empty()).then_some("--linked-manifest"));
         let Some(option) = given.first() else {
             return Ok(());
         };
@@ -506,7 +513,14 @@ pub(crate) type Ending = Result<u8, Failures>;
 
 /// The global options that may repeat. They aren't global options of clap, which would drop the
 /// values before the subcommand if there are some after it. So each command has its own.
-const REPEATED: [&str; 5] = ["config", "var", "var_file", "ops_file", "vars_file"];
+const REPEATED: [&str; 6] = [
+    "config",
+    "var",
+    "var_file",
+    "ops_file",
+    "vars_file",
+    "linked_manifest",
+];
 
 impl Cli {
     fn command_line() -> clap::Command {
@@ -529,6 +543,7 @@ impl Cli {
         cli.globals.var_file = repeated_values(&matches, "var_file");
         cli.globals.ops_file = repeated_values(&matches, "ops_file");
         cli.globals.vars_file = repeated_values(&matches, "vars_file");
+        cli.globals.linked_manifest = repeated_values(&matches, "linked_manifest");
         for (id, option) in [("releases", "--releases"), ("profile", "--profile")] {
             if matches.value_source(id) == Some(ValueSource::CommandLine) {
                 cli.globals.on_command_line.push(option);

@@ -82,7 +82,7 @@ impl Mentions {
         Self {
             instance: spec.is_some() || word(text, "index").is_some(),
             address: address.filter(|_| spec.is_some()),
-            links: text.contains("link") || spec.is_some(),
+            links: text.contains("link"),
         }
     }
 }
@@ -234,13 +234,15 @@ impl CompiledErb {
             let links = links.filter_map(|(name, link)| Some((name, link_value(link.as_ref()?))));
             context["links"] = links.map(|(name, link)| (name.to_string(), link)).collect();
         }
-        for (key, value) in &self.context {
+        // Links may have thousands of instances.
+        let is_read = |key: &str| key != "links" || self.mentions.links;
+        for (key, value) in self.context.iter().filter(|(key, _)| is_read(key)) {
             context[key] = value.clone();
         }
         let own = self.instances.get(instance.index() as usize);
         let own = own.and_then(Value::as_object);
         if let Some(own) = own.filter(|_| self.mentions.instance) {
-            for (key, value) in own {
+            for (key, value) in own.iter().filter(|(key, _)| is_read(key)) {
                 context[key] = value.clone();
             }
             add_address(&mut context);
@@ -568,17 +570,18 @@ mod tests {
             ("<%= p('a') %>", false, None, false),
             ("<%= index %>", true, None, false),
             ("<% each_with_index %>", false, None, false),
-            ("<%= spec.az %>", true, None, true),
-            ("<%= spec.ip %>", true, Some(("spec.ip", 9)), true),
+            ("<%= spec.az %>", true, None, false),
+            ("<%= spec.ip %>", true, Some(("spec.ip", 9)), false),
             (
                 "<%= spec['networks'] %>",
                 true,
                 Some(("spec.networks", 10)),
-                true,
+                false,
             ),
+            ("<%= spec.links %>", true, None, true),
             // Without `spec`, there is no way to an address.
             ("ip <%= p('networks.ip') %>", false, None, false),
-            ("<%= spec.id %> zip ip_range", true, None, true),
+            ("<%= spec.id %> zip ip_range", true, None, false),
             ("<% if_link('db') { |l| } %>", false, None, true),
         ];
         for (text, instance, address, links) in cases {

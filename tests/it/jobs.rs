@@ -397,3 +397,31 @@ fn groups_whose_names_lead_elsewhere_are_not_written() {
     );
     assert!(!harness.path("smoke").exists());
 }
+
+#[test]
+fn links_come_from_other_deployments() {
+    let harness = shop();
+    let web = "name: front\nreleases: [{name: web, version: '3.0'}]\ninstance_groups:\n- name: web\n  instances: 1\n  \
+               jobs:\n  - name: server\n    release: web\n    properties: {server: {title: t}}\n    \
+               consumes: {db: {from: data, deployment: back}}\n";
+    let db = "name: back\nreleases: [{name: db, version: '1.2'}]\ninstance_groups:\n- name: db\n  instances: 2\n  \
+              jobs:\n  - name: postgres\n    release: db\n    properties: {postgres: {password: p}}\n    \
+              provides: {db: {as: data, shared: true}}\n";
+    harness.write("front.yml", web);
+    harness.write("back.yml", db);
+    let words = "-c front.yml --releases releases jobs resolve web --json";
+    if !has_ruby() {
+        return;
+    }
+    let alone = with_ruby(&harness, words, &[]);
+    assert_eq!(alone.code, Some(1));
+    assert!(alone.stdout.contains("back"), "{alone}");
+    let words = format!("{words} --linked-manifest back.yml");
+    let linked = with_ruby(&harness, &words, &[]);
+    assert_eq!(linked.code, Some(0), "{linked}");
+    let text = linked.stdout;
+    assert!(
+        text.contains("back-db-1.default.svc.cluster.local"),
+        "{text}"
+    );
+}

@@ -61,6 +61,8 @@ pub struct BoshSource {
     pub ops_files: Vec<Arc<str>>,
     /// `vars_files`; later ones win.
     pub vars_files: Vec<Arc<str>>,
+    /// `linked_manifests`: manifests of other deployments, which links may come from.
+    pub linked_manifests: Vec<Arc<str>>,
     /// `vars`: variables as texts of YAML; they win over vars files.
     pub vars: Vec<(String, String)>,
     /// `profile`: what `instances` counts.
@@ -86,10 +88,11 @@ pub struct BoshMap {
 
 /// The keys of `source` and its `map` that belong to one program only.
 const OF_YANDEX: [&str; 5] = ["group", "subnet_pool", "platform", "image", "zone"];
-const OF_BOSH: [&str; 9] = [
+const OF_BOSH: [&str; 10] = [
     "releases",
     "ops_files",
     "vars_files",
+    "linked_manifests",
     "vars",
     "profile",
     "stemcell",
@@ -178,6 +181,7 @@ pub fn source(
                 releases: releases.map_or_else(|| "".into(), |path| path.value),
                 ops_files: paths("ops_files", findings),
                 vars_files: paths("vars_files", findings),
+                linked_manifests: paths("linked_manifests", findings),
                 vars: vars
                     .iter()
                     .map(|entry| (entry.key.to_string(), text(&entry.value)))

@@ -292,6 +292,7 @@ impl Loaded {
         };
         inputs.ops_files = source.ops_files.iter().map(path).collect();
         inputs.vars_files = source.vars_files.iter().map(path).collect();
+        inputs.others = source.linked_manifests.iter().map(path).collect();
         inputs.vars.clone_from(&source.vars);
         inputs.releases = Some(path(&source.releases));
         inputs.name = text(&["cluster", "id"]);

@@ -438,6 +438,11 @@ pub static FOREIGN_SOURCE: Table = Table {
             "`bosh`: files with variables; later ones win.",
         ),
         Key::new(
+            "linked_manifests",
+            Shape::Texts,
+            "`bosh`: manifests of other deployments, which links may come from.",
+        ),
+        Key::new(
             "vars",
             Shape::Map,
             "`bosh`: variables, which win over those in `vars_files`.",
