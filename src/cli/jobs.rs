@@ -3,6 +3,7 @@
 //! In: a manifest, its releases, and the variables of Quarks's containers. Out: the manifest, the
 //! documents and files of instance groups, DNS records. Must not: read a state or ask a cloud.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -549,7 +550,7 @@ fn show_dns(globals: &Globals, command: &Dns) -> Ending {
         }));
     }
     let mut run = Run::new(globals);
-    let records = manifest_records(&mut run)?;
+    let records = manifest_records(globals, &mut run)?;
     run.end(
         &command.format.text(&records),
         json!({"records": dns::json(&records)}),
@@ -574,10 +575,18 @@ impl Format {
     }
 }
 
-/// The records of a manifest's groups and instances. Nothing is recorded of a manifest, so no
-/// address is known.
-fn manifest_records(run: &mut Run<'_>) -> Result<Vec<DnsRecord>, Failures> {
+/// The records of a manifest's groups and instances, with the addresses that are recorded.
+fn manifest_records(globals: &Globals, run: &mut Run<'_>) -> Result<Vec<DnsRecord>, Failures> {
     let deployment = run.load()?;
-    let records = dns::of_deployment(&deployment.resolved, &|_, _| Vec::new());
+    let fleet = Fleet::load(globals, Purpose::Identity)?;
+    let recorded = match fleet.shards.first() {
+        Some(session) => jobs_dns::addresses(session).map_err(unplaced)?,
+        None => BTreeMap::new(),
+    };
+    let records = dns::of_deployment(&deployment.resolved, &|group, index| {
+        let group = bosh::id_of(group).map(|id| format!("default/{id}"));
+        let known = group.and_then(|group| recorded.get(&(group, index)));
+        known.cloned().unwrap_or_default()
+    });
     Ok(records)
 }

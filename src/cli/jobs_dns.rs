@@ -1,4 +1,4 @@
-//! The DNS records of a configuration's groups.
+//! The DNS records of a configuration's groups, and the addresses for those of a manifest.
 //!
 //! In: a session: its configuration, and the state if it exists. Out: a record for each group and
 //! each instance, with the addresses that are recorded. Must not: ask a cloud.
@@ -52,6 +52,30 @@ pub(super) fn records(session: &Session<'_>) -> Result<Vec<DnsRecord>, Failure> 
     Ok(records)
 }
 
+/// The recorded addresses by group and index.
+///
+/// Fails if the state can't be read.
+pub(super) fn addresses(
+    session: &Session<'_>,
+) -> Result<BTreeMap<(String, u32), Vec<IpAddr>>, Failure> {
+    let store = session.open_to_read()?;
+    let snapshot = store.map(|store| store.snapshot()).transpose()?;
+    let records = snapshot.iter().flat_map(|snapshot| &snapshot.records);
+    let live = records.filter(|record| !record.deposed).map(|record| {
+        let attributes = RecordAttributes::parse(&record.attributes);
+        let index = attributes.index.unwrap_or(record.slot);
+        ((record.group.to_string(), index), addresses_of(record))
+    });
+    Ok(live.collect())
+}
+
+fn addresses_of(record: &Record) -> Vec<IpAddr> {
+    let addresses = [&record.ip4, &record.ip6].into_iter().flatten();
+    addresses
+        .filter_map(|address| address.parse().ok())
+        .collect()
+}
+
 /// The addresses of a group's instances by index; none of those that don't exist yet.
 fn instances(group: &MergedGroup<'_>, records: &[&Record]) -> BTreeMap<u32, Vec<IpAddr>> {
     let new = (0..group.size).map(|slot| {
@@ -66,10 +90,7 @@ fn instances(group: &MergedGroup<'_>, records: &[&Record]) -> BTreeMap<u32, Vec<
             seat: attributes.seat(record.slot),
         };
         let index = group.index_of(record.slot, &place);
-        let addresses = [&record.ip4, &record.ip6];
-        let addresses = addresses.into_iter().flatten();
-        let addresses = addresses.filter_map(|address| address.parse().ok());
-        instances.insert(index, addresses.collect());
+        instances.insert(index, addresses_of(record));
     }
     instances
 }
