@@ -39,7 +39,7 @@ pub struct RunErrand {
 /// Runs `jobs run-errand`.
 pub fn run(globals: &Globals, command: &RunErrand) -> Ending {
     let Some(id) = id_of(&command.group) else {
-        let finding = Diagnostic::error(format!("there is no errand `{}`", command.group));
+        let finding = Diagnostic::error(format!("`{}` is not an errand", command.group));
         return Err(unplaced(finding));
     };
     let group = Selector::Group(GroupName::new("default", &id));

@@ -378,7 +378,7 @@ pub(super) enum Failure {
     Template(Arc<TemplateError>),
     /// The request failed.
     Request(Arc<str>),
-    /// There is no Ruby; [`Erb::finding`] says so.
+    /// Ruby is missing; [`Erb::finding`] says so.
     NoRuby,
 }
 
@@ -399,7 +399,7 @@ struct Outputs {
     changed: bool,
 }
 
-/// Why there is no Ruby, and what needs it.
+/// Why Ruby is missing, and what needs it.
 #[derive(Debug)]
 struct Missing {
     error: RenderError,
@@ -489,7 +489,7 @@ impl Erb {
         }
     }
 
-    /// Notes a file that wasn't rendered because there is no Ruby.
+    /// Notes a file that wasn't rendered because Ruby is missing.
     fn note_missing(&self, place: Place, address: &Address, name: &Arc<str>) {
         if let Some(missing) = &mut *lock(&self.missing) {
             missing.first.get_or_insert(place);
@@ -502,7 +502,7 @@ impl Erb {
         }
     }
 
-    /// The error that there is no Ruby, with the files that need it; `None` if none does.
+    /// The error that Ruby is missing, with the files that need it; `None` if none does.
     pub fn finding(&self, sources: &SourceMap) -> Option<Diagnostic> {
         let missing = lock(&self.missing);
         let missing = missing.as_ref()?;
@@ -514,7 +514,7 @@ impl Erb {
         let files: Vec<_> = files.collect();
         let finding = match &missing.error {
             RenderError::RubyMissing { looked_for } => Diagnostic::error(format!(
-                "files of kind `erb` need Ruby, and there is no `{}`",
+                "files of kind `erb` need Ruby, but `{}` is missing",
                 looked_for.display()
             ))
             .hint("Install Ruby 3 (`apt-get install ruby`), or pass --ruby PATH"),

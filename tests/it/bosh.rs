@@ -90,7 +90,7 @@ fn has_ruby() -> bool {
         found
     });
     if !found {
-        println!("skipped: there is no Ruby");
+        println!("skipped: Ruby is missing");
     }
     found
 }

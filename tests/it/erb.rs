@@ -223,7 +223,7 @@ fn without_ruby_there_is_one_error() {
     let plan = harness.run("plan");
     assert_eq!(plan.code, Some(1), "{plan}");
     assert_snapshot!(plan.stderr, @r#"
-    error: files of kind `erb` need Ruby, and there is no `ruby`
+    error: files of kind `erb` need Ruby, but `ruby` is missing
        ┌─ nstance.jsonc:10:43
     10 │         "a": {"kind": "erb", "template": "<%= index %>\n"},
        │                                           ^ needs Ruby

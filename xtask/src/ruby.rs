@@ -15,7 +15,7 @@ pub(crate) fn ensure() -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::say(
-        "There is no Ruby (`ruby`), which evaluates the ERB of BOSH's job templates.
+        "Ruby (`ruby`) is missing. It evaluates the ERB of BOSH's job templates.
 Install Ruby 3:
   Debian, Ubuntu:  apt-get install --no-install-recommends ruby
   Fedora:          dnf install ruby

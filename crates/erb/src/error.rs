@@ -34,9 +34,9 @@ impl std::error::Error for TemplateError {}
 /// Why a request has no results at all.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// There is no Ruby.
+    /// Ruby is missing.
     #[error(
-        "ERB templates need Ruby, and there is no `{}`: install Ruby 3 (`apt-get install ruby`), or pass --ruby PATH",
+        "ERB templates need Ruby, but `{}` is missing: install Ruby 3 (`apt-get install ruby`), or pass --ruby PATH",
         looked_for.display()
     )]
     RubyMissing {

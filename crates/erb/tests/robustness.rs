@@ -380,7 +380,7 @@ fn a_missing_ruby_is_reported_with_the_remedy() {
     let error = try_render(&renderer, "{}", &["<%= 1 %>"]).expect_err("there is no Ruby");
     assert_eq!(
         error.to_string(),
-        "ERB templates need Ruby, and there is no `/nonexistent/ruby`: \
+        "ERB templates need Ruby, but `/nonexistent/ruby` is missing: \
          install Ruby 3 (`apt-get install ruby`), or pass --ruby PATH"
     );
     assert_eq!(render(&renderer, &["no tags"])[0].as_deref(), Ok("no tags"));

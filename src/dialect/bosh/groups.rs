@@ -230,7 +230,7 @@ impl Writer<'_> {
             ),
             Some(_) => {}
             None => {
-                let finding = Diagnostic::error(format!("there is no errand `{name}`"));
+                let finding = Diagnostic::error(format!("`{name}` is not an errand"));
                 self.findings.push(if names.is_empty() {
                     finding.hint("The manifest has no group with `lifecycle: errand`")
                 } else {

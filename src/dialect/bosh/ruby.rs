@@ -54,7 +54,7 @@ impl Ruby {
         };
         let summary = match &error {
             RenderError::RubyMissing { looked_for } if looked_for.as_os_str() != "ruby" => {
-                format!("there is no Ruby: {}", looked_for.display())
+                format!("Ruby is missing: {}", looked_for.display())
             }
             RenderError::RubyMissing { .. } => "Ruby is not installed".to_owned(),
             other => other.to_string(),

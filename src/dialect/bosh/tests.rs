@@ -357,7 +357,7 @@ fn without_ruby_only_files_without_tags_are_rendered() {
     let groups: Vec<_> = deployment.resolved.groups.iter().collect();
     let finding = ruby.check(&groups).unwrap_err();
     assert_snapshot!(render(&(*finding).into(), &files.sources, false), @r"
-    error: there is no Ruby: /nonexistent/ruby
+    error: Ruby is missing: /nonexistent/ruby
     These jobs have ERB templates: db/postgres, web/server
     hint: install Ruby 3; on Debian and Ubuntu: apt-get install ruby
     hint: or name a Ruby: --ruby PATH
