@@ -38,6 +38,9 @@ const TENANT: &str = "default";
 const NAMESPACE: &str = "default";
 const DOMAIN: &str = "svc.cluster.local";
 
+/// The addresses of each network of a manifest that runs on the embedded cloud.
+const LARGEST_SUBNET: u32 = 65_000;
+
 impl Loaded {
     /// The configuration of a document that stands alone. `None` if the text isn't one.
     pub(super) fn standalone(&mut self, file: &Path, source: SourceId, text: &str) -> Option<Node> {
@@ -322,6 +325,12 @@ impl Loaded {
         let networks = networks.flatten();
         let networks = networks.filter_map(|network| bosh::id_of(network.get("name")?.as_str()?));
         let pools: BTreeSet<Arc<str>> = networks.collect();
+        // A manifest says nothing of the sizes of networks.
+        let size = || Node::new(top, NodeValue::Number(LARGEST_SUBNET.into()));
+        let subnets = pools
+            .iter()
+            .map(|pool| Entry::placed(pool, object(top, [("size", size())])));
+        let subnets = Node::new(top, NodeValue::Object(subnets.collect()));
         let pools = pools.iter().map(|pool| {
             let subnets = Node::new(top, NodeValue::Array(vec![text(pool)]));
             Entry::placed(pool, subnets)
@@ -333,6 +342,7 @@ impl Loaded {
                 ("provider", text("sim")),
                 ("region", text("local")),
                 ("zone", text(zone)),
+                ("options", object(top, [("subnets", subnets)])),
             ],
         );
         let shard = object(
