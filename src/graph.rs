@@ -58,7 +58,8 @@ pub struct LateLink {
     pub span: Span,
 }
 
-/// Builds the graph; `late` are the late links of each group as written, or empty. Unknown names and cycles become findings; the order is then as good as it can
+/// Builds the graph. `late` are the late links of each group, as groups are written; it is empty if
+/// no group has any. Unknown names and cycles become findings; the order is then as good as it can
 /// be.
 pub fn build(
     config: &Config,
@@ -219,11 +220,11 @@ fn report_cycles(
             Diagnostic::error("dependency cycle between groups").detail(path.join(" → "));
         let mut has_links = false;
         for (index, name) in names.iter().enumerate() {
-            let groups = config.groups.iter().zip(0..);
-            let Some((group, at)) = groups.into_iter().find(|(group, _)| group.name == **name)
-            else {
+            let mut groups = config.groups.iter();
+            let Some(at) = groups.position(|group| group.name == **name) else {
                 continue;
             };
+            let group = &config.groups[at];
             let mut links = late.get(at).into_iter().flatten();
             let link = links.find(|link| names.contains(&&link.provider));
             has_links |= link.is_some();

@@ -7,7 +7,7 @@
 //! applies them. After the last stage, exported files get the addresses of new instances.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use nstance_state::{RolloutId, Snapshot, StateError, Store, Write};
 
@@ -32,7 +32,7 @@ pub(super) fn drive_all<'p>(
     world: &mut World<'_>,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<(Cow<'p, Plan>, Outcome), DriveError> {
-    if plan.late.is_empty() {
+    if !late::is_staged(plan) {
         let outcome = drive(plan, limits, seed, &starts, world, tell)?;
         return Ok((Cow::Borrowed(plan), outcome));
     }
@@ -208,14 +208,16 @@ impl<'p> Stages<'p> {
         let had_later = !self.later.is_empty();
         let before = self.open_count();
         if is_complete {
+            let ids: HashMap<&str, &str> = snapshot
+                .records
+                .iter()
+                .map(|record| (record.instance_id.as_str(), record.provider_id.as_str()))
+                .collect();
             for index in 0..self.plan.changes.len() {
                 if !self.later.contains(&index) && self.is_open(index) {
                     let after = self.plan.changes[index].after.as_deref();
-                    let record = after.and_then(|after| {
-                        let mut records = snapshot.records.iter();
-                        records.find(|record| record.instance_id == *after.instance_id)
-                    });
-                    let provider_id = record.map(|record| record.provider_id.clone());
+                    let id = after.and_then(|after| ids.get(&*after.instance_id));
+                    let provider_id = id.map(|id| (*id).to_owned());
                     self.starts.tasks[index] = Start::Done { provider_id };
                 }
             }

@@ -19,9 +19,9 @@ use crate::render::args::Tree;
 use crate::render::cache::TemplateCache;
 use crate::render::erb::Erb;
 use crate::render::files::CompiledFile;
-use crate::render::group::{CompiledGroup, compile, no_nonce};
+use crate::render::group::{CompiledGroup, Linking, compile, no_nonce};
 use crate::render::library::Snippets;
-use crate::render::links::Properties;
+use crate::render::links::{LinkSet, Properties};
 use crate::render::userdata::Bodies;
 use crate::resolve::fetch::{self, Unfetched};
 use crate::threads::{GROUPS_A_THREAD, cores};
@@ -102,30 +102,34 @@ pub fn compile_all<'a>(
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
     let links = links::resolve(config, findings);
-    compile_linked(
-        config,
-        Some(&links),
-        sources,
-        bodies,
-        Arc::default(),
-        findings,
-    )
+    let links = AllLinks::Resolved(&links);
+    compile_linked(config, links, sources, bodies, Arc::default(), findings)
 }
 
-/// Compiles a configuration of which only one group was kept; the caller knows its links.
+/// Compiles a configuration of which only one group was kept, and what its links were.
 pub(super) fn compile_alone<'a>(
     config: &'a Config,
+    links: &LinkSet,
     sources: &'a SourceMap,
     bodies: &Bodies,
     erb: Arc<Erb>,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
-    compile_linked(config, None, sources, bodies, erb, findings)
+    let links = AllLinks::Kept(links);
+    compile_linked(config, links, sources, bodies, erb, findings)
+}
+
+/// The links of all groups.
+#[derive(Clone, Copy)]
+enum AllLinks<'l, 'a> {
+    Resolved(&'l Links<'a>),
+    /// Those of the only group.
+    Kept(&'l LinkSet),
 }
 
 fn compile_linked<'a>(
     config: &'a Config,
-    links: Option<&Links<'a>>,
+    links: AllLinks<'_, 'a>,
     sources: &'a SourceMap,
     bodies: &Bodies,
     erb: Arc<Erb>,
@@ -178,9 +182,10 @@ fn compile_linked<'a>(
     }
     images.of_templates = compile_templates(config, bodies, &mut cache, findings);
     compile_of_server(config, &mut cache, findings);
-    let properties = links
-        .map(|links| compile_properties(links, &mut cache, findings))
-        .unwrap_or_default();
+    let properties = match links {
+        AllLinks::Resolved(links) => compile_properties(links, &mut cache, findings),
+        AllLinks::Kept(_) => Properties::new(),
+    };
     let graph = graph::build(config, &images, &late_links(&made), findings);
     let ordered = graph.order.iter().filter_map(|index| made[*index].take());
     Compiled {
@@ -282,7 +287,7 @@ struct Part<'a> {
 
 fn compile_some<'a>(
     config: &'a Config,
-    links: Option<&Links<'a>>,
+    links: AllLinks<'_, 'a>,
     groups: &'a [Group],
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
@@ -290,8 +295,11 @@ fn compile_some<'a>(
     let mut findings = Diagnostics::default();
     let each = groups.iter().map(|group| {
         let merged = merge_group(config, group);
-        let links = links.map(|links| links.of(&group.name));
-        let compiled = compile(merged, links, config, bodies, cache, &mut findings);
+        let linking = match links {
+            AllLinks::Resolved(links) => Linking::Resolved(links.of(&group.name)),
+            AllLinks::Kept(links) => Linking::Kept(links),
+        };
+        let compiled = compile(merged, linking, config, bodies, cache, &mut findings);
         match compiled {
             Ok(group) => (group.images.clone(), Some(group)),
             Err(Reported) => (BTreeSet::new(), None),
@@ -323,7 +331,7 @@ fn compile_templates(
         let mut found = Diagnostics::default();
         let alone = compile(
             merge_group(config, &group),
-            None,
+            Linking::Kept(&LinkSet::new()),
             config,
             bodies,
             cache,

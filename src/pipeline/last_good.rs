@@ -209,14 +209,14 @@ pub(super) fn add_fallbacks(
     let mut sources = SourceMap::default();
     sources.add("last good", "");
     let mut findings = Diagnostics::default();
-    let compiled = compile_alone(&config, &sources, &bodies, erb, &mut findings);
+    let none = LinkSet::new();
+    let links = links.unwrap_or(&none);
+    let compiled = compile_alone(&config, links, &sources, &bodies, erb, &mut findings);
     let Some(group) = compiled.groups.iter().find(|own| own.merged.name == *group) else {
         return;
     };
-    let mut renderer = renderer(&config, group, &images, rules, &plan.lineage);
-    if let Some(links) = links {
-        renderer = renderer.with_links(links, Unknown::Unknown);
-    }
+    let renderer =
+        renderer(&config, group, &images, rules, &plan.lineage).with_links(links, Unknown::Unknown);
     let (lineage, now) = (plan.lineage.clone(), plan.created_at);
     let of_group = |change: &&mut Change| change.address.group == group.merged.name;
     let changes = plan.changes.iter_mut().filter(of_group);

@@ -77,6 +77,11 @@ pub(super) fn add(
     plan.late = added;
 }
 
+/// Whether a plan has texts that wait for addresses.
+pub fn is_staged(plan: &Plan) -> bool {
+    !plan.late.is_empty() || plan.changes.iter().any(|change| !change.late.is_empty())
+}
+
 /// Whether a plan has texts that wait for addresses of a group's instances.
 pub fn awaits(plan: &Plan, group: &GroupName) -> bool {
     let links = plan.late.values().flat_map(|late| late.links.values());
@@ -155,7 +160,8 @@ pub fn complete(
             let rendered = render(renderer, &address, &facts, &kept)?;
             let mut differs = false;
             for (name, file) in rendered.files {
-                if exported.contains(&name) && spec.files.get(&name) != Some(&file) {
+                let is_known = file.content.is_some();
+                if is_known && exported.contains(&name) && spec.files.get(&name) != Some(&file) {
                     differs = true;
                     spec.files.insert(name, file);
                 }
@@ -192,37 +198,34 @@ fn with_renderer<T>(
     let mut sources = SourceMap::default();
     sources.add("planned", "");
     let mut findings = Diagnostics::default();
-    // Its links have no providers here; the plan has what they are.
-    let compiled = compile_alone(&config, &sources, &bodies, Arc::default(), &mut findings);
+    let (links, missing) = with_addresses(&late.links, snapshot);
+    let erb = Arc::default();
+    let compiled = compile_alone(&config, &links, &sources, &bodies, erb, &mut findings);
     let own = compiled.groups.iter().find(|own| own.merged.name == *group);
     let own = own.ok_or("its configuration can't be read")?;
-    let links = with_addresses(&late.links, snapshot)?;
     let renderer = renderer(&config, own, &images, plan.rules(), &plan.lineage)
         .with_links(&links, Unknown::Unknown);
-    run(&config, &renderer)
+    run(&config, &renderer).map_err(|why| missing.unwrap_or(why))
 }
 
-/// Links with the addresses that the state has.
-///
-/// Fails with a message if one is missing.
-fn with_addresses(links: &LinkSet, snapshot: &Snapshot) -> Result<LinkSet, String> {
+/// Links with the addresses that the state has, and the first instance that has none there. That
+/// matters only if a text reads it.
+fn with_addresses(links: &LinkSet, snapshot: &Snapshot) -> (LinkSet, Option<String>) {
     let mut links = links.clone();
+    let mut missing = None;
     for facts in links.values_mut().flatten() {
         let LinkFacts { group, members, .. } = facts;
         for member in members {
             let record = snapshot.live(group, member.slot);
             let found = record.map(|it| known_addresses(it.ip4.as_deref(), it.ip6.as_deref()));
-            if let Some([Some(ip4), Some(ip6)]) = found {
-                (member.ip4, member.ip6) = (Some(ip4), Some(ip6));
-            } else {
-                return Err(format!(
-                    "the address of {group}/{} isn't known",
-                    member.slot
-                ));
+            [member.ip4, member.ip6] = found.unwrap_or_default();
+            if member.ip4.is_none() {
+                let why = || format!("the address of {group}/{} isn't known", member.slot);
+                missing.get_or_insert_with(why);
             }
         }
     }
-    Ok(links)
+    (links, missing)
 }
 
 fn recorded_facts(renderer: &GroupRenderer<'_>, view: &InstanceView, slot: u32) -> InstanceFacts {
@@ -363,15 +366,12 @@ impl Late<'_> {
         facts: &InstanceFacts,
     ) -> InstanceView {
         let spec = body.clone().into_spec();
-        let links = self.renderer.links().iter();
         InstanceView {
             marks: self
                 .renderer
                 .marks(&self.change.address, facts, &BTreeMap::new(), &spec),
             digest: spec.digest(),
-            links: links
-                .filter_map(|(name, facts)| Some((Arc::clone(name), facts.as_ref()?.trace())))
-                .collect(),
+            links: self.renderer.link_traces().clone(),
             spec: Arc::new(body),
             ..view.clone()
         }

@@ -676,6 +676,13 @@ pub struct LateGroup {
     pub links: LinkSet,
 }
 
+impl LateGroup {
+    fn is_sensitive(&self) -> bool {
+        let mut links = self.links.values().flatten();
+        self.text.is_sensitive || links.any(|facts| facts.is_sensitive)
+    }
+}
+
 /// The number of changes by action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
@@ -976,7 +983,7 @@ impl Plan {
         sides.any(|side| !side.marks.is_empty())
             || fallbacks.any(|view| !view.marks.is_empty())
             || self.last_good.values().any(|good| good.is_sensitive)
-            || self.late.values().any(|late| late.text.is_sensitive)
+            || self.late.values().any(LateGroup::is_sensitive)
     }
 
     /// One side of a change as JSON, with sensitive values masked.

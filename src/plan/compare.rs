@@ -95,7 +95,7 @@ impl GroupPlanner<'_> {
         after.seat = kept.place.seat.clone();
         let facts = self.recorded_facts(kept);
         after.index = facts.index;
-        after.links = self.traces();
+        after.links = self.renderer.link_traces().clone();
         leave_foreign_subnet(&before, &mut after, &inputs.config.shard);
         let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
         attributes.extend(
@@ -244,9 +244,10 @@ impl GroupPlanner<'_> {
         reasons: &mut Vec<Reason>,
     ) -> bool {
         let mut changed: Vec<(&str, Reason)> = Vec::new();
-        for (name, facts) in self.renderer.links() {
-            let since = facts.as_ref().zip(recorded.links.get(name));
-            let why = since.and_then(|(facts, earlier)| facts.trace().since(earlier));
+        for (name, trace) in self.renderer.link_traces() {
+            let earlier = recorded.links.get(name);
+            let why = earlier.and_then(|earlier| trace.since(earlier));
+            let facts = self.renderer.links().get(name).and_then(Option::as_ref);
             if let (Some(facts), Some(why)) = (facts, why) {
                 let group = Arc::clone(&facts.group);
                 changed.push((name, Reason::LinkChanged { group, why }));

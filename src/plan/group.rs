@@ -27,7 +27,6 @@ use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
 use crate::render::files::Deferred;
 use crate::render::instance::Report;
-use crate::render::links::LinkTrace;
 use crate::render::renderer::{GroupRenderer, fixed_address};
 use crate::resolve::subnets::Placer;
 use crate::sensitivity::{HIDDEN, Marks};
@@ -655,7 +654,7 @@ impl GroupPlanner<'_> {
             zone,
             seat,
             index: facts.index,
-            links: self.traces(),
+            links: self.renderer.link_traces().clone(),
             subnet,
             ip4,
             ip6: None,
@@ -674,14 +673,6 @@ impl GroupPlanner<'_> {
             alternatives: alternatives.unwrap_or_default(),
             late,
         })
-    }
-
-    /// What its links are, for its record.
-    pub(super) fn traces(&self) -> BTreeMap<Arc<str>, LinkTrace> {
-        let links = self.renderer.links().iter();
-        links
-            .filter_map(|(name, facts)| Some((Arc::clone(name), facts.as_ref()?.trace())))
-            .collect()
     }
 
     /// The paths of a spec with addresses that aren't known yet: those where another stand-in makes
@@ -765,7 +756,7 @@ impl GroupPlanner<'_> {
             side.protected = self.renderer.group.merged.protect;
             side.seat = place.seat;
             side.index = facts.index;
-            side.links = self.traces();
+            side.links = self.renderer.link_traces().clone();
         }
     }
 

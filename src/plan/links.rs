@@ -91,7 +91,10 @@ impl Providers {
             let renderer = renderers.get(&provider.group)?;
             let properties = planner.inputs.properties.get(&provider.key());
             let members = self.members(renderer);
-            Some(facts(renderer, properties, members, report))
+            Some(LinkFacts {
+                is_sensitive: consumer.sensitive_links.contains(&link.name),
+                ..facts(renderer, properties, members, report)
+            })
         });
         let names = consumer.links.iter().map(|link| Arc::clone(&link.name));
         names.zip(links).collect()
@@ -165,6 +168,7 @@ pub fn facts(
         group: provider.group.merged.name.to_string().into(),
         address: provider.dns_names().group().into(),
         properties: properties.unwrap_or_else(|| serde_json::json!({})),
+        is_sensitive: false,
         members,
     }
 }

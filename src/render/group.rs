@@ -15,6 +15,7 @@ use super::data::ShardData;
 use super::erb::{CompiledErb, Erb};
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
+use super::links::{FIELDS, LinkSet};
 use super::renderer::fixed_address;
 use super::texts::TextKinds;
 use super::userdata::Bodies;
@@ -52,6 +53,8 @@ pub struct CompiledGroup<'a> {
     pub reads_ca_cert: bool,
     /// The links it consumes.
     pub links: Vec<Link<'a>>,
+    /// The names of links with sensitive properties.
+    pub sensitive_links: BTreeSet<Arc<str>>,
     /// The names of links whose instances' IP addresses its templates may read.
     pub reads_addresses: BTreeSet<Arc<str>>,
     /// The sensitive parts of its data.
@@ -72,18 +75,28 @@ pub(super) struct Variant {
 /// A function that calls its argument with each template.
 type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
 
+/// What is known of a group's links when it is compiled.
+#[derive(Clone, Copy)]
+pub enum Linking<'l, 'a> {
+    /// The links themselves; texts that read others are reported.
+    Resolved(&'l [Link<'a>]),
+    /// What a plan kept of them.
+    Kept(&'l LinkSet),
+}
+
 /// Parses a group's templates.
 ///
 /// Fails if a template has an error.
 pub fn compile<'a>(
     merged: MergedGroup<'a>,
-    links: Option<&[Link<'a>]>,
+    linking: Linking<'_, 'a>,
     config: &'a Config,
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
 ) -> Result<CompiledGroup<'a>, Reported> {
     let targets = load_balancer_targets(config, &merged);
+    let sensitive_links = sensitive_links(linking, config);
     let kinds = TextKinds::of(&merged);
     let mut variant = |instance_type: &Arc<str>,
                        pool: Option<&Arc<str>>,
@@ -142,8 +155,12 @@ pub fn compile<'a>(
         reads_short_id: false,
         reads_ca_cert: false,
         reads_addresses: BTreeSet::new(),
-        sensitive: sensitive_data(&merged, links.unwrap_or_default(), config),
-        links: links.unwrap_or_default().to_vec(),
+        sensitive: sensitive_data(&merged, &sensitive_links),
+        links: match linking {
+            Linking::Resolved(links) => links.to_vec(),
+            Linking::Kept(_) => Vec::new(),
+        },
+        sensitive_links,
         is_sensitive: false,
         merged,
     };
@@ -155,7 +172,7 @@ pub fn compile<'a>(
     group.reads_addresses = group.read_addresses();
     let errors = findings.errors();
     group.check_reads(config, cache, findings);
-    if links.is_some() {
+    if let Linking::Resolved(_) = linking {
         group.check_links(cache, findings);
         group.check_own_addresses(cache, findings);
     }
@@ -219,17 +236,36 @@ fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String
 }
 
 /// The sensitive vars, labels and links that templates of a group may read.
-fn sensitive_data(group: &MergedGroup<'_>, links: &[Link<'_>], config: &Config) -> Sensitive {
+fn sensitive_data(group: &MergedGroup<'_>, links: &BTreeSet<Arc<str>>) -> Sensitive {
     let mut sensitive = sensitive_values(group);
     for link in links {
-        if let Some(provider) = &link.provider
-            && let Some(properties) = provider.properties
-            && has_sensitive_properties(config, provider.index, properties)
-        {
-            sensitive.add_path(format!(".Link.{}.Properties", link.name));
-        }
+        sensitive.add_path(format!(".Link.{link}.Properties"));
     }
     sensitive
+}
+
+/// The names of links with sensitive properties.
+fn sensitive_links(linking: Linking<'_, '_>, config: &Config) -> BTreeSet<Arc<str>> {
+    match linking {
+        Linking::Resolved(links) => {
+            let sensitive = links.iter().filter(|link| {
+                let provider = link.provider.as_ref();
+                provider.is_some_and(|provider| {
+                    let properties = provider.properties;
+                    properties
+                        .is_some_and(|it| has_sensitive_properties(config, provider.index, it))
+                })
+            });
+            sensitive.map(|link| Arc::clone(&link.name)).collect()
+        }
+        Linking::Kept(links) => {
+            let sensitive = links.iter().filter(|(_, facts)| {
+                let facts = facts.as_ref();
+                facts.is_some_and(|facts| facts.is_sensitive)
+            });
+            sensitive.map(|(name, _)| Arc::clone(name)).collect()
+        }
+    }
 }
 
 /// Whether a group's values for others are sensitive, or templates over sensitive vars.
@@ -425,14 +461,14 @@ impl CompiledGroup<'_> {
                         format!("Consume it: `\"consumes\": {{\"{name}\": {{}}}}`"),
                     )
                 } else if let Some(field) = segments.next()
-                    && !super::links::fields().contains(&field)
+                    && !FIELDS.contains(&field)
                 {
-                    let known = super::links::fields().iter().copied();
+                    let known = FIELDS.iter().copied();
                     (
                         format!("links have no field `{field}`"),
                         "not there",
                         nearest(field, known).map(|near| format!("there is `.Link.{name}.{near}`")),
-                        format!("its fields are: {}", super::links::fields().join(", ")),
+                        format!("its fields are: {}", FIELDS.join(", ")),
                     )
                 } else {
                     continue;

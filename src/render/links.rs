@@ -4,7 +4,7 @@
 //! not: find providers, or decide which instances exist.
 //!
 //! An address is unknown until its instance exists. A plan renders texts that read one with a
-//! stand-in, and apply renders them again (`apply::late`).
+//! stand-in, and apply renders them again (`pipeline::late`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ use super::data::{structure, to_value};
 use crate::address::GroupName;
 
 /// The fields of a link.
-const LINK: [&str; 4] = ["Group", "Address", "Properties", "Instances"];
+pub const FIELDS: [&str; 4] = ["Group", "Address", "Properties", "Instances"];
 
 /// The fields of one of a link's instances.
 const MEMBER: [&str; 9] = [
@@ -32,14 +32,9 @@ const MEMBER: [&str; 9] = [
     "IP6",
 ];
 
-static LINK_TYPE: LazyLock<Arc<StructType>> = LazyLock::new(|| StructType::new("Link", LINK));
+static LINK_TYPE: LazyLock<Arc<StructType>> = LazyLock::new(|| StructType::new("Link", FIELDS));
 static MEMBER_TYPE: LazyLock<Arc<StructType>> =
     LazyLock::new(|| StructType::new("LinkInstance", MEMBER));
-
-/// The fields that a path below a link may begin with.
-pub fn fields() -> &'static [&'static str] {
-    &LINK
-}
 
 /// Values that groups offer to others, by group and the provider's name of the link.
 pub type Properties = HashMap<(GroupName, Arc<str>), Tree>;
@@ -56,6 +51,9 @@ pub struct LinkFacts {
     pub address: Arc<str>,
     /// Its values for consumers, an object.
     pub properties: serde_json::Value,
+    /// Whether these are sensitive.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_sensitive: bool,
     /// Its instances, by ascending index.
     pub members: Vec<Member>,
 }
@@ -102,10 +100,11 @@ impl Unknown {
     }
 }
 
-const IP4: [&str; 2] = ["255.255.255.255", "255.255.255.254"];
+/// Reserved addresses, which no text has for another reason.
+const IP4: [&str; 2] = ["247.251.239.241", "247.251.239.242"];
 const IP6: [&str; 2] = [
-    "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
-    "ffff:ffff:ffff:ffff:ffff:ffff:ffff:fffe",
+    "f5a7:b3c9:d1e5:f7a3:b9c1:d5e7:f3a9:b1c5",
+    "f5a7:b3c9:d1e5:f7a3:b9c1:d5e7:f3a9:b1c6",
 ];
 
 /// A text with what is shown in place of stand-ins.
@@ -134,8 +133,7 @@ impl LinkFacts {
         self.members.iter().all(|member| member.ip4.is_some())
     }
 
-    /// What apply compares to tell why a consumer changes; see [`LinkTrace`].
-    pub fn trace(&self) -> LinkTrace {
+    fn trace(&self) -> LinkTrace {
         let members = self.members.iter().map(|member| Member {
             ip4: None,
             ip6: None,
@@ -147,7 +145,12 @@ impl LinkFacts {
             size: self.members.len(),
             members: short_digest(&(&self.address, members.collect::<Vec<_>>())),
             addresses: short_digest(&addresses),
-            properties: short_digest(&self.properties),
+            // Records are in clear, and a digest of a secret can be guessed.
+            properties: if self.is_sensitive {
+                String::new()
+            } else {
+                short_digest(&self.properties)
+            },
         }
     }
 
@@ -191,7 +194,16 @@ impl LinkFacts {
     }
 }
 
-/// Digests of what a consumer was rendered with, kept in its record.
+/// The traces of links, by name.
+pub(super) fn traces(links: &LinkSet) -> BTreeMap<Arc<str>, LinkTrace> {
+    let known = links.iter();
+    known
+        .filter_map(|(name, facts)| Some((Arc::clone(name), facts.as_ref()?.trace())))
+        .collect()
+}
+
+/// Digests of what a consumer was rendered with, kept in its record: a later plan says by them why it
+/// changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTrace {
     /// The number of instances.
@@ -200,7 +212,7 @@ pub struct LinkTrace {
     pub members: String,
     /// Of their addresses.
     pub addresses: String,
-    /// Of the properties.
+    /// Of the properties; empty if they are sensitive.
     pub properties: String,
 }
 

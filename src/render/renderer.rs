@@ -26,7 +26,7 @@ use super::group::{CompiledGroup, Variant};
 use super::identity::{ShortIds, group_id};
 use super::instance::{Execution, Report, Timing};
 use super::layers::CompiledUserdata;
-use super::links::{LinkSet, Unknown};
+use super::links::{LinkSet, LinkTrace, Unknown, traces};
 use crate::address::{Address, InstanceId};
 use crate::config::model::{Config, Functions};
 use crate::diagnostic::Reported;
@@ -57,6 +57,7 @@ pub struct GroupRenderer<'a> {
     /// Whether userdata with a single source is checked.
     is_looked_into: bool,
     links: LinkSet,
+    link_traces: BTreeMap<Arc<str>, LinkTrace>,
     /// The data of exported files, where unknown addresses stay unknown; empty if it is the same.
     exported: Vec<GroupData>,
 }
@@ -182,6 +183,7 @@ impl<'a> GroupRenderer<'a> {
             short_ids: group.reads_short_id.then(|| Mutex::new(ShortIds::of(&id))),
             is_looked_into: false,
             links: LinkSet::new(),
+            link_traces: BTreeMap::new(),
             exported: Vec::new(),
             group,
         }
@@ -229,12 +231,18 @@ impl<'a> GroupRenderer<'a> {
                 .map(|_| Mutex::new(ShortIds::of(id))),
             is_looked_into: self.is_looked_into,
             links: links.clone(),
+            link_traces: traces(links),
         }
     }
 
     /// The links that its texts read.
     pub fn links(&self) -> &LinkSet {
         &self.links
+    }
+
+    /// What these are, for records.
+    pub fn link_traces(&self) -> &BTreeMap<Arc<str>, LinkTrace> {
+        &self.link_traces
     }
 
     /// The DNS names of the group and its instances.

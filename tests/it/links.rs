@@ -263,8 +263,19 @@ fn sensitive_properties_stay_masked() {
     let plan = harness.ok("plan").to_string();
     assert!(!plan.contains("hunter2"), "{plan}");
     harness.ok("apply --auto-approve");
+    // The record itself says what is sensitive, and has no digest of it.
+    let start = config.find("\"variables\"").unwrap();
+    harness.configure(&format!("{}\"groups\": {{}}}}", &config[..start]));
     let shown = harness.ok("show default/web/0").to_string();
+    assert!(shown.contains("(sensitive line)"), "{shown}");
     assert!(!shown.contains("hunter2"), "{shown}");
+    let states = harness.files();
+    let states = states.iter().filter(|name| name.ends_with("one.db"));
+    for state in states {
+        let bytes = harness.read(state);
+        assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"));
+        assert!(String::from_utf8_lossy(&bytes).contains("\"properties\":\"\""));
+    }
 }
 
 #[test]

@@ -18,6 +18,7 @@ use nstance::apply::staleness::moved_on;
 use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
 use nstance::fault_injection::InjectedFault;
+use nstance::pipeline::late::is_staged;
 use nstance::pipeline::{self, PlanError, Request};
 use nstance::plan::change::{Action, Change, Mode, Plan};
 use nstance::plan::inputs::Options;
@@ -231,7 +232,7 @@ impl Person<'_> {
         begun: &Begun,
         starts: Starts,
     ) -> Result<(Plan, Outcome), End> {
-        if plan.late.is_empty() {
+        if !is_staged(&plan) {
             let outcome = Execution::new(self, &plan, store, begun, &starts).run()?;
             return Ok((plan, outcome));
         }
