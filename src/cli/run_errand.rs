@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use super::failure::Failure;
+use super::failure::{Failure, Failures};
 use super::fleet::Fleet;
 use super::session::Session;
 use super::signals::Graceful;
@@ -47,41 +47,69 @@ pub fn run(globals: &Globals, command: &RunErrand) -> Ending {
         errand: Some(id.to_string()),
         ..globals.clone()
     };
-    let code = apply::group(&running, &group)?;
-    if code != exit::SUCCESS {
-        return Ok(code);
-    }
-    let interrupt = signals::graceful();
-    let fleet = Fleet::load(&running, Purpose::Identity)?;
-    let outcome = wait(
-        fleet.only("`jobs run-errand`")?,
-        &group,
-        command,
-        &interrupt,
-    )?;
-    if let Some(code) = interrupt.code() {
+    let outcome = match apply::group(&running, &group)? {
+        exit::SUCCESS => wait_for(&running, &group, command),
+        code => Ok(Outcome::NotCreated(code)),
+    };
+    if let Ok(Outcome::Interrupted(code)) = outcome {
         console::error("The errand still runs; the next `nstance apply` removes its instance.\n");
         return Ok(code);
     }
-    drop(interrupt);
-    if outcome == Outcome::Stopped && command.keep_alive {
-        console::error("The errand stopped; the next `nstance apply` removes its instance.\n");
-        return Ok(exit::SUCCESS);
-    }
-    let code = apply::group(globals, &group)?;
+    let overdue = || Diagnostic::error(format!("errand `{}` did not stop in time", command.group));
     match outcome {
-        Outcome::Stopped => Ok(code),
+        Ok(Outcome::Stopped) if command.keep_alive => {
+            console::error("The errand stopped; the next `nstance apply` removes its instance.\n");
+            return Ok(exit::SUCCESS);
+        }
+        Ok(Outcome::TimedOut) if command.keep_alive => {
+            let hint =
+                "the next `nstance apply` removes its instance; give it longer with --timeout";
+            return Err(unplaced(overdue().hint(hint)));
+        }
+        _ => {}
+    }
+    // Whatever happened, its instance isn't left behind.
+    let exists = Fleet::load(globals, Purpose::Identity).is_ok_and(|fleet| {
+        fleet
+            .shards
+            .iter()
+            .any(|session| has_instances(session, &group))
+    });
+    let removed = if exists {
+        apply::group(globals, &group)
+    } else {
+        Ok(exit::SUCCESS)
+    };
+    match outcome? {
+        Outcome::Stopped => removed,
+        Outcome::NotCreated(code) => removed.map(|_| code),
+        Outcome::Interrupted(code) => Ok(code),
         Outcome::TimedOut => Err(unplaced(
-            Diagnostic::error(format!("errand `{}` did not stop in time", command.group))
-                .hint("Its instance is removed; give it longer with --timeout"),
+            overdue().hint("Its instance is removed; give it longer with --timeout"),
         )),
     }
+}
+
+fn wait_for(running: &Globals, group: &Selector, command: &RunErrand) -> Result<Outcome, Failures> {
+    let interrupt = signals::graceful();
+    let fleet = Fleet::load(running, Purpose::Identity)?;
+    let session = fleet.only("`jobs run-errand`")?;
+    let outcome = wait(session, group, command, &interrupt)?;
+    Ok(interrupt.code().map_or(outcome, Outcome::Interrupted))
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Stopped,
     TimedOut,
+    /// It wasn't created: the exit code of apply.
+    NotCreated(u8),
+    /// By a signal: its exit code.
+    Interrupted(u8),
+}
+
+fn has_instances(session: &Session<'_>, group: &Selector) -> bool {
+    instances(session, group).is_ok_and(|ids| !ids.is_empty())
 }
 
 /// The provider ids of the group's recorded instances.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use nstance_erb::{
-    Options, RenderError, Renderer, Request, SCRIPT, Template, TemplateError, needs_ruby,
+    Options, RenderError, Renderer, Request, SCRIPT, Template, TemplateError, needs_ruby, tags,
     unterminated_tag,
 };
 use nstance_gotemplate::Sensitive;
@@ -62,7 +62,12 @@ pub(super) struct CompiledErb {
     mentions: Mentions,
 }
 
-/// What a text may read, by the words in it. The context has only that, so that a text without the
+/// Whether the messages of an error of ERB have the names of properties and links only.
+pub fn has_names_only(class: &str) -> bool {
+    matches!(class, "UnknownProperty" | "UnknownLink")
+}
+
+/// What a text may read, by the words in its tags. The context has only that, so that a text without the
 /// words has one output for all instances, whatever it does.
 #[derive(Debug, Clone, Copy)]
 struct Mentions {
@@ -76,13 +81,18 @@ struct Mentions {
 
 impl Mentions {
     fn of(text: &str) -> Self {
-        let spec = word(text, "spec");
-        let first = |name, path| Some((path, word(text, name)?));
+        let tags = tags(text);
+        let word = |wanted: &str| {
+            let mut tags = tags.iter();
+            tags.find_map(|tag| Some(tag.start + word(&text[tag.clone()], wanted)?))
+        };
+        let spec = word("spec");
+        let first = |name, path| Some((path, word(name)?));
         let address = first("ip", "spec.ip").or_else(|| first("networks", "spec.networks"));
         Self {
-            instance: spec.is_some() || word(text, "index").is_some(),
+            instance: spec.is_some() || word("index").is_some(),
             address: address.filter(|_| spec.is_some()),
-            links: text.contains("link"),
+            links: tags.iter().any(|tag| text[tag.clone()].contains("link")),
         }
     }
 }
@@ -188,6 +198,23 @@ impl CompiledErb {
         Some(Question::new(name, &self.text, context))
     }
 
+    /// What the text may read of a context. Links may have thousands of instances.
+    pub(super) fn read_of(&self, context: &Value) -> Value {
+        let Value::Object(members) = context else {
+            return context.clone();
+        };
+        let read = members.iter().filter(|(key, _)| self.reads(key));
+        Value::Object(
+            read.map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
+    /// Whether the text may read a member of a given context.
+    fn reads(&self, key: &str) -> bool {
+        key != "links" || self.mentions.links
+    }
+
     fn context(&self, subject: &Subject<'_>, execution: &mut Execution<'_>) -> Option<String> {
         let Subject {
             group,
@@ -234,15 +261,13 @@ impl CompiledErb {
             let links = links.filter_map(|(name, link)| Some((name, link_value(link.as_ref()?))));
             context["links"] = links.map(|(name, link)| (name.to_string(), link)).collect();
         }
-        // Links may have thousands of instances.
-        let is_read = |key: &str| key != "links" || self.mentions.links;
-        for (key, value) in self.context.iter().filter(|(key, _)| is_read(key)) {
+        for (key, value) in self.context.iter().filter(|(key, _)| self.reads(key)) {
             context[key] = value.clone();
         }
         let own = self.instances.get(instance.index() as usize);
         let own = own.and_then(Value::as_object);
         if let Some(own) = own.filter(|_| self.mentions.instance) {
-            for (key, value) in own.iter().filter(|(key, _)| is_read(key)) {
+            for (key, value) in own.iter().filter(|(key, _)| self.reads(key)) {
                 context[key] = value.clone();
             }
             add_address(&mut context);
@@ -581,6 +606,9 @@ mod tests {
             ("<%= spec.links %>", true, None, true),
             // Without `spec`, there is no way to an address.
             ("ip <%= p('networks.ip') %>", false, None, false),
+            // Only tags count.
+            ("# spec\nip route <%= index %> link", true, None, false),
+            ("ip route <%= spec.index %>", true, None, false),
             ("<%= spec.id %> zip ip_range", true, None, false),
             ("<% if_link('db') { |l| } %>", false, None, true),
         ];

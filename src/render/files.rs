@@ -164,9 +164,30 @@ impl CompiledFile {
         )
     }
 
-    /// The template's source, kept to render it again once addresses are known.
-    pub fn source(&self) -> &FileSource {
-        &self.source
+    /// The template's source for one instance, kept to render it again once addresses are known.
+    pub fn source_of(&self, index: u32) -> FileSource {
+        match (&self.source, self.erb()) {
+            (
+                FileSource::Erb {
+                    text,
+                    properties,
+                    context,
+                    instances,
+                },
+                Some(erb),
+            ) => {
+                let own = instances.as_ref().and_then(|all| all.get(index as usize));
+                // The list keeps the instance's place; what others have isn't needed.
+                let others = std::iter::repeat_n(Value::Null, index as usize);
+                FileSource::Erb {
+                    text: Arc::clone(text),
+                    properties: properties.clone(),
+                    context: context.as_ref().map(|context| erb.read_of(context)),
+                    instances: own.map(|own| others.chain([erb.read_of(own)]).collect()),
+                }
+            }
+            (source, _) => source.clone(),
+        }
     }
 
     /// Its ERB, if it is of kind `erb`.

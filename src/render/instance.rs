@@ -12,6 +12,7 @@ use nstance_erb::TemplateError;
 use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Sensitive, Value};
 
 use super::cache::{Compiled, Place};
+use super::erb::has_names_only;
 use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, MASKED_REASON, Severity, nearest};
@@ -127,9 +128,7 @@ impl Execution<'_> {
         is_limit: bool,
         is_sensitive: bool,
     ) {
-        // These have the names of properties and links only.
-        let is_open = matches!(&*error.class, "UnknownProperty" | "UnknownLink");
-        let message = if is_sensitive && !is_open {
+        let message = if is_sensitive && !has_names_only(&error.class) {
             format!("{}: {MASKED_REASON}", error.class)
         } else {
             error.to_string()

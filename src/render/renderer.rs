@@ -603,7 +603,10 @@ impl<'a> GroupRenderer<'a> {
         }
         let files: Vec<_> = deferred
             .iter()
-            .map(|file| (Arc::clone(&file.name), file.source().clone()))
+            .map(|file| {
+                let source = file.source_of(instance.index());
+                (Arc::clone(&file.name), source)
+            })
             .collect();
         (!files.is_empty()).then(|| Deferred {
             labels: self.labels_of(slot, instance),

@@ -319,7 +319,7 @@ fn errors_have_places() {
     if !has_ruby() {
         return;
     }
-    let cases: [Case; 7] = [
+    let cases: [Case; 9] = [
         ("two groups become one", |harness| {
             edit(harness, "manifest.yml", "- name: db\n", "- name: wEb\n");
         }),
@@ -358,6 +358,13 @@ fn errors_have_places() {
                 "spec.index",
                 "p('no.such')",
             );
+        }),
+        ("a misspelled variable", |harness| {
+            edit(harness, "manifest.yml", "((title))", "((titel))");
+        }),
+        ("a missing template", |harness| {
+            let template = "releases/web/jobs/server/templates/server.json.erb";
+            std::fs::remove_file(harness.path(template)).unwrap();
         }),
         ("an invalid template", |harness| {
             edit(

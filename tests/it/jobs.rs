@@ -317,7 +317,7 @@ fn options_of_other_languages_are_refused() {
         "jobs dns",
         "jobs dns -c a.yml -c b.yml",
         "jobs dns -c manifest.yml --var-file vars.yml",
-        "-c manifest.yml --from bosh validate",
+        "-c manifest.yml --from bosh --vars-file vars.yml validate",
     ] {
         let ended = harness.run(words);
         assert_eq!(ended.code, Some(1), "{ended}");

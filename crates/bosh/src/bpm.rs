@@ -101,8 +101,8 @@ pub enum Signal {
 ///
 /// # Errors
 ///
-/// Every job without a `bpm.yml`, or whose `bpm.yml` can't be rendered or read. What fails on
-/// several instances is reported once.
+/// Every job without a `bpm.yml`, or whose `bpm.yml` can't be rendered or read, with the first
+/// instance on which it fails.
 pub fn group_bpm(
     resolved: &Resolved,
     group: &ResolvedGroup,
@@ -115,7 +115,7 @@ pub fn group_bpm(
             Ok(bpm) => {
                 jobs.insert(job.name.clone(), bpm);
             }
-            Err(failed) => failures.extend(failed),
+            Err(failure) => failures.push(failure),
         }
     }
     if failures.is_empty() {
@@ -130,39 +130,29 @@ fn job_bpm(
     group: &ResolvedGroup,
     job: &ResolvedJob,
     erb: &dyn Erb,
-) -> Result<JobBpm, Vec<Failure>> {
+) -> Result<JobBpm, Failure> {
     let is_bpm = |template: &&Template| template.destination.rsplit('/').next() == Some("bpm.yml");
     let Some(template) = job.templates.iter().find(is_bpm) else {
-        return Err(vec![Failure::Other {
+        return Err(Failure::Other {
             job: job.name.clone(),
             message: format!("can't find BPM template for job {}", job.name),
-        }]);
+        });
     };
     let Some(text) = &template.text else {
-        return Err(vec![missing(job, &template.source)]);
+        return Err(missing(job, &template.source));
     };
     let templates = [(template.source.as_str(), text.as_str())];
     let dns = dns_tables(resolved);
     let mut instances = Vec::new();
-    let mut failures = Vec::new();
     for instance in &group.instances {
         let context = context(resolved, group, job, instance, None);
-        for result in evaluate(job, &context, dns.as_ref(), &templates, erb) {
-            let processes = result.and_then(|text| {
-                processes(&text, &job.name).map_err(|message| Failure::Other {
-                    job: job.name.clone(),
-                    message,
-                })
-            });
-            match processes {
-                Ok(processes) => instances.push(processes),
-                Err(failure) if failures.contains(&failure) => {}
-                Err(failure) => failures.push(failure),
-            }
+        for text in evaluate(job, &context, dns.as_ref(), &templates, erb) {
+            let processes = processes(&text?, &job.name).map_err(|message| Failure::Other {
+                job: job.name.clone(),
+                message,
+            })?;
+            instances.push(processes);
         }
-    }
-    if !failures.is_empty() {
-        return Err(failures);
     }
     let first = instances.first().cloned().unwrap_or_default();
     Ok(JobBpm {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use error::{RenderError, TemplateError};
-pub use text::{needs_ruby, unterminated_tag};
+pub use text::{needs_ruby, tags, unterminated_tag};
 pub use worker::SCRIPT;
 use worker::{Failure, Worker};
 

@@ -1,5 +1,7 @@
 //! What a template's text says without Ruby.
 
+use std::ops::Range;
+
 /// Whether a template has to be evaluated. A text without a tag is its own output: with BOSH's trim
 /// mode (`-`), lines that start with `%` are text, and `%>` or `%%>` outside a tag are, too.
 pub fn needs_ruby(text: &str) -> bool {
@@ -10,6 +12,17 @@ pub fn needs_ruby(text: &str) -> bool {
 ///
 /// As in ERB, `<%%` opens nothing and `%%>` closes nothing.
 pub fn unterminated_tag(text: &str) -> Option<usize> {
+    scan(text).1
+}
+
+/// The bytes of each tag, with its `<%` and `%>`. They are all that Ruby evaluates.
+pub fn tags(text: &str) -> Vec<Range<usize>> {
+    scan(text).0
+}
+
+/// The tags of a text, and where one begins that has no end.
+fn scan(text: &str) -> (Vec<Range<usize>>, Option<usize>) {
+    let mut tags = Vec::new();
     let mut position = 0;
     while let Some(found) = text[position..].find("<%") {
         let tag = position + found;
@@ -20,11 +33,14 @@ pub fn unterminated_tag(text: &str) -> Option<usize> {
         }
         let kind = usize::from(text[content..].starts_with(['=', '#', '-']));
         match tag_end(text, content + kind) {
-            Some(end) => position = end,
-            None => return Some(tag),
+            Some(end) => {
+                tags.push(tag..end);
+                position = end;
+            }
+            None => return (tags, Some(tag)),
         }
     }
-    None
+    (tags, None)
 }
 
 /// The offset behind the `%>` of the tag whose content starts at `content`.
@@ -42,7 +58,7 @@ fn tag_end(text: &str, content: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{needs_ruby, unterminated_tag};
+    use super::{needs_ruby, tags, unterminated_tag};
 
     #[test]
     fn only_tags_need_ruby() {
@@ -52,6 +68,13 @@ mod tests {
         for text in ["<% %>", "a <%% b", "<%= 1", "<%# note %>"] {
             assert!(needs_ruby(text), "{text:?}");
         }
+    }
+
+    #[test]
+    fn tags_are_what_ruby_evaluates() {
+        let text = "a <%= b %> <%% c %> <%- d -%>\n<% e";
+        let found: Vec<&str> = tags(text).into_iter().map(|tag| &text[tag]).collect();
+        assert_eq!(found, ["<%= b %>", "<%- d -%>"]);
     }
 
     #[test]

@@ -285,6 +285,8 @@ impl Loaded {
         let mut inputs = given.deployment.clone();
         working_dir.clone_into(&mut inputs.working_dir);
         inputs.manifest = path(&source.bosh);
+        // An instance would get the variable's name as a value.
+        inputs.interpolation.var_errs = true;
         if self.is_manifest {
             inputs.environment.clone_from(&given.environment);
             return inputs;
@@ -377,7 +379,14 @@ impl Loaded {
             }
         }
         let ruby = Ruby::new(given.ruby.clone());
-        let processes = bosh::processes(deployment, &ruby, &self.sources, &mut self.findings)?;
+        let hides_values = !self.shows_properties;
+        let processes = bosh::processes(
+            deployment,
+            &ruby,
+            hides_values,
+            &self.sources,
+            &mut self.findings,
+        )?;
         let provider = root.get("shard").and_then(|shard| shard.get("infra"));
         let provider = provider.and_then(|infra| infra.get("provider")?.as_str());
         let placement = Placement {

@@ -472,8 +472,14 @@ impl Draft<'_, '_> {
         for job in &group.jobs {
             let shared = self.shared_context(job, span);
             for template in job.templates.iter().filter(|template| !is_bpm(template)) {
-                files.push(self.job_file(job, template, &shared));
-                if template.text.as_deref().is_some_and(reads_address) {
+                let Some(text) = &template.text else {
+                    self.writer
+                        .findings
+                        .push(missing_template(job, template, span));
+                    continue;
+                };
+                files.push(self.job_file(job, template, text, &shared));
+                if reads_address(text) {
                     exported.push(format!("`{}/{}`", job.name, template.destination));
                 }
             }
@@ -625,13 +631,18 @@ impl Draft<'_, '_> {
     }
 
     /// A file of a job.
-    fn job_file(&self, job: &ResolvedJob, template: &Template, shared: &SharedContext) -> Entry {
+    fn job_file(
+        &self,
+        job: &ResolvedJob,
+        template: &Template,
+        text: &str,
+        shared: &SharedContext,
+    ) -> Entry {
         let path = format!("{}/{}", job.name, template.destination);
         let source =
             self.writer
                 .deployment
                 .template(&job.release.name, &job.name, &template.source);
-        let text = template.text.as_deref().unwrap_or_default();
         let own = source.map_or_else(
             || self.place("jobs"),
             |source| Span::new(source, 0, text.len()),
@@ -748,6 +759,19 @@ fn is_alike(units: &[Unit], others: &[Unit]) -> bool {
 /// The text of a job's `bpm.yml`.
 fn bpm_template(job: &ResolvedJob) -> Option<&str> {
     job.templates.iter().find(|it| is_bpm(it))?.text.as_deref()
+}
+
+/// The finding for a template that a job names and its release's folder doesn't have.
+fn missing_template(job: &ResolvedJob, template: &Template, span: Span) -> Diagnostic {
+    Diagnostic::error(format!(
+        "job `{}` of release `{}` has no template `{}`",
+        job.name, job.release.name, template.source
+    ))
+    .at(span, "of these jobs")
+    .hint(format!(
+        "add `jobs/{}/templates/{}` to the release's folder",
+        job.name, template.source
+    ))
 }
 
 /// Whether a job has the program of an errand.

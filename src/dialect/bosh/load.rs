@@ -117,6 +117,14 @@ pub fn load(
     };
     let document = reader.interpolated()?;
     let others = reader.others()?;
+    let has = |key| document.get(key).is_some();
+    if has("cluster") && !has("instance_groups") {
+        let finding = Diagnostic::error("not a BOSH manifest")
+            .at(first_line(document.place, reader.sources), "")
+            .hint("Name the manifest of `source`: -c MANIFEST");
+        reader.findings.push(finding);
+        return Err(Reported);
+    }
     let manifest = Manifest::read(&document);
     let mut manifest = reader.kept(manifest)?;
     if let Some(name) = &inputs.name {
@@ -135,17 +143,18 @@ pub fn load(
 
 /// A finding for an error of the manifest, its releases or its files.
 pub fn finding(severity: Severity, error: &Error, sources: &SourceMap) -> Diagnostic {
-    let lists_names = [
-        "Expected to find variables: ",
-        "Expected to use variables: ",
-    ]
-    .iter()
-    .any(|start| error.message.starts_with(start));
-    let message = if lists_names {
+    let has_unset = error.message.starts_with("Expected to find variables: ");
+    let has_unused = error.message.starts_with("Expected to use variables: ");
+    let message = if has_unset || has_unused {
         // bosh-cli writes each name on a line.
         error.message.replace('\n', ", ")
     } else {
         error.message.clone()
+    };
+    // BOSH quotes the whole object, with its secrets; the place shows which one it is.
+    let message = match message.split_once(" in object (") {
+        Some((start, _)) => start.to_owned(),
+        None => message,
     };
     let (summary, detail) = match message.split_once('\n') {
         Some((summary, detail)) => (summary, Some(detail)),
@@ -154,6 +163,10 @@ pub fn finding(severity: Severity, error: &Error, sources: &SourceMap) -> Diagno
     let mut finding = Diagnostic::of(severity, summary);
     finding.detail = detail.map(str::to_owned);
     finding.hints.extend(error.hint.clone());
+    if has_unset {
+        let hint = "set them in a vars file, or with --var NAME=VALUE";
+        finding.hints.push(hint.to_owned());
+    }
     match error.place {
         Some(place) => finding.at(first_line(place, sources), ""),
         None => finding,

@@ -45,7 +45,8 @@ fn unit(job: &str, process: &Process) -> Unit {
     }
     let workdir = process.workdir.clone();
     let workdir = workdir.unwrap_or_else(|| format!("/var/vcap/jobs/{job}"));
-    line("WorkingDirectory", specifier_free(&workdir));
+    // Hooks may make it, so a missing one isn't fatal.
+    line("WorkingDirectory", format!("-{}", specifier_free(&workdir)));
     let defaults = [
         ("HOME", folders.data.clone()),
         ("LANG", "en_US.UTF-8".to_owned()),
@@ -86,7 +87,7 @@ fn unit(job: &str, process: &Process) -> Unit {
     if let Some(memory) = &process.limits.memory {
         match bytes(memory) {
             Some(bytes) => line("MemoryMax", bytes.to_string()),
-            None => ignored.push(format!("`limits.memory` `{memory}`")),
+            None => ignored.push(format!("`limits.memory` of process `{}`", process.name)),
         }
     }
     if let Some(most) = process.limits.processes {
@@ -283,7 +284,7 @@ mod tests {
         [Service]
         User=vcap
         Group=vcap
-        WorkingDirectory=/var/vcap/jobs/nats
+        WorkingDirectory=-/var/vcap/jobs/nats
         Environment=HOME=/var/vcap/data/nats
         Environment=LANG=en_US.UTF-8
         Environment=TMPDIR=/var/vcap/data/nats/tmp
@@ -380,7 +381,7 @@ mod tests {
                     "\"A=1 $2 %%3\"",
                 ],
             ),
-            ("WorkingDirectory", vec!["/w"]),
+            ("WorkingDirectory", vec!["-/w"]),
             (
                 "ExecStartPre",
                 vec![
@@ -460,7 +461,7 @@ mod tests {
                 ..process()
             },
         );
-        assert_eq!(unit.ignored, ["`limits.memory` `lots`"]);
+        assert_eq!(unit.ignored, ["`limits.memory` of process `server`"]);
         assert!(values(&unit.text, "MemoryMax").is_empty());
     }
 }
