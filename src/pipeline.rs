@@ -215,13 +215,14 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
             None => findings.extend(interrupted(snapshot)),
         }
     }
-    late::add(
+    let found = late::add(
         &mut plan,
         &request.prepared.compiled.groups,
         request.document,
         &request.prepared.bodies,
         &links,
     );
+    findings.extend(found);
     drop(renderers);
     findings.extend(erb.finding(request.sources));
     let options = request.options;
@@ -403,13 +404,27 @@ impl<'s> ReadRecord<'s> {
             {
                 plan.last_good.insert(name.to_string(), good);
             }
-            if let Some(stored) = stored.filter(|_| changes) {
-                let links = links.get(name.as_str());
+            if let Some(stored) = stored.as_deref().filter(|_| changes) {
+                let good = last_good::GoodGroup {
+                    name,
+                    stored,
+                    links: links.get(name.as_str()),
+                    rules: request.rules,
+                    lineage: &plan.lineage,
+                    now: plan.created_at,
+                };
                 let erb = Arc::clone(&request.prepared.compiled.erb);
-                last_good::add_fallbacks(plan, name, links, &stored, request.rules, erb);
+                let of_group = plan.changes.iter_mut();
+                let of_group = of_group.filter(|change| change.address.group == *name);
+                last_good::add_fallbacks(&good, erb, of_group);
             }
-            let lacks =
-                |change: &Change| own(change) && rolls_back(change) && change.fallback.is_none();
+            let comes_later = |change: &Change| stored.is_some() && !change.late.is_empty();
+            let lacks = |change: &Change| {
+                own(change)
+                    && rolls_back(change)
+                    && change.fallback.is_none()
+                    && !comes_later(change)
+            };
             if plan.changes.iter().any(lacks) {
                 findings.push(
                     Diagnostic::warning(format!(

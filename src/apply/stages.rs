@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use nstance_state::{RolloutId, Snapshot, StateError, Store, Write};
+use nstance_state::{RolloutId, StateError, Store, Write};
 
 use super::driver::{DriveError, World, drive};
 use super::engine::{Limits, Starts};
@@ -123,7 +123,7 @@ impl<'p> Stages<'p> {
         rollout: Option<RolloutId>,
         now: Timestamp,
     ) -> Result<(), StateError> {
-        if self.render(&store.snapshot()?)
+        if self.render(store)?
             && let Some(id) = rollout
         {
             let plan = serde_json::to_vec(&*self.plan).expect("its keys are strings");
@@ -135,7 +135,10 @@ impl<'p> Stages<'p> {
 
     /// Renders the late changes of groups that come after groups that are all done. Returns whether
     /// the plan changed.
-    fn render(&mut self, snapshot: &Snapshot) -> bool {
+    ///
+    /// Fails if the store fails.
+    fn render(&mut self, store: &dyn Store) -> Result<bool, StateError> {
+        let snapshot = store.snapshot()?;
         let open: HashSet<&str> = (0..self.plan.changes.len())
             .filter(|index| self.is_open(*index))
             .map(|index| self.plan.changes[index].address.group.as_str())
@@ -156,7 +159,8 @@ impl<'p> Stages<'p> {
             .collect();
         let mut has_changed = false;
         for group in ready {
-            match late::settle(&self.plan, &group, snapshot) {
+            let last_good = store.last_good(&[group.as_str()])?.remove(group.as_str());
+            match late::settle(&self.plan, &group, &snapshot, last_good.as_deref()) {
                 Ok(settled) => {
                     has_changed = true;
                     for (index, settled) in settled {
@@ -179,7 +183,7 @@ impl<'p> Stages<'p> {
             }
         }
         self.later = self.waiting();
-        has_changed
+        Ok(has_changed)
     }
 
     /// Where each change begins in this stage.

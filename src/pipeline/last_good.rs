@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 use super::compile::compile_alone;
 use super::renderer;
 use crate::address::GroupName;
+use crate::clock::Timestamp;
 use crate::config::load::restore;
 use crate::config::model::Config;
 use crate::config::node::{Entry, Node, NodeValue, Sensitivity};
 use crate::config::source::{SourceId, SourceMap, Span};
 use crate::diagnostic::Diagnostics;
 use crate::merge::zones::Place;
-use crate::plan::change::{Change, Fallback, InstanceView, LastGood, Plan};
+use crate::plan::change::{Change, Fallback, InstanceView, LastGood};
 use crate::plan::inputs::new_instance_id;
 use crate::plan::rollout::rolls_back;
 use crate::provider::rules::Rules;
@@ -192,17 +193,33 @@ fn decode(value: &Value) -> Option<Node> {
     })
 }
 
-/// Gives the changes of a group that can be rolled back the instances to go back to.
+/// The last good configuration of a group, and what its instances are rendered with.
+pub(super) struct GoodGroup<'a> {
+    pub(super) name: &'a GroupName,
+    pub(super) stored: &'a [u8],
+    pub(super) links: Option<&'a LinkSet>,
+    pub(super) rules: Rules,
+    pub(super) lineage: &'a str,
+    pub(super) now: Timestamp,
+}
+
+/// Gives changes of a group that can be rolled back the instances to go back to.
 ///
-/// A text that reads an address of `links` that isn't known yet leaves a change without one.
-pub(super) fn add_fallbacks(
-    plan: &mut Plan,
-    group: &GroupName,
-    links: Option<&LinkSet>,
-    stored: &[u8],
-    rules: Rules,
+/// A text that reads an address of a link that isn't known yet leaves a change without one;
+/// `pipeline::late` tries again when it is known.
+pub(super) fn add_fallbacks<'c>(
+    good: &GoodGroup<'_>,
     erb: Arc<Erb>,
+    changes: impl Iterator<Item = &'c mut Change>,
 ) {
+    let &GoodGroup {
+        name,
+        stored,
+        links,
+        rules,
+        lineage,
+        now,
+    } = good;
     let Some((config, images, bodies)) = read(stored) else {
         return;
     };
@@ -212,14 +229,11 @@ pub(super) fn add_fallbacks(
     let none = LinkSet::new();
     let links = links.unwrap_or(&none);
     let compiled = compile_alone(&config, links, &sources, &bodies, erb, &mut findings);
-    let Some(group) = compiled.groups.iter().find(|own| own.merged.name == *group) else {
+    let Some(group) = compiled.groups.iter().find(|own| own.merged.name == *name) else {
         return;
     };
     let renderer =
-        renderer(&config, group, &images, rules, &plan.lineage).with_links(links, Unknown::Unknown);
-    let (lineage, now) = (plan.lineage.clone(), plan.created_at);
-    let of_group = |change: &&mut Change| change.address.group == group.merged.name;
-    let changes = plan.changes.iter_mut().filter(of_group);
+        renderer(&config, group, &images, rules, lineage).with_links(links, Unknown::Unknown);
     for change in changes.filter(|change| rolls_back(change)) {
         let address = change.address.clone();
         let (before, after) = (change.before.as_deref(), change.after.as_deref());
@@ -227,7 +241,7 @@ pub(super) fn add_fallbacks(
             continue;
         };
         let generation = after.map_or(model.generation, |view| view.generation) + 1;
-        let id = new_instance_id(&group.merged.kind, now, &lineage, &address, generation);
+        let id = new_instance_id(&group.merged.kind, now, lineage, &address, generation);
         let id: Arc<str> = id.as_str().into();
         let slot = address.slot;
         let place = Place {

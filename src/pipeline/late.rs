@@ -9,13 +9,13 @@ use std::sync::Arc;
 use nstance_state::{Record, Snapshot, SpecDigest};
 
 use super::compile::compile_alone;
-use super::last_good::{self, Images};
+use super::last_good::{self, GoodGroup, Images};
 use super::renderer;
 use crate::address::{Address, GroupName};
 use crate::config::model::{Config, OnNewer};
 use crate::config::node::Node;
 use crate::config::source::SourceMap;
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::{Action, Change, InstanceView, LateGroup, Plan, Reason};
 use crate::plan::diff::{self, Lifecycle};
 use crate::plan::links::known_addresses;
@@ -28,16 +28,18 @@ use crate::render::userdata::Bodies;
 use crate::spec::SpecBody;
 
 /// Adds to a plan what its late texts need: those of its changes, and exported files of groups whose
-/// linked groups change.
+/// linked groups change. A group that isn't known to wait for its addresses is an error, and its late
+/// changes are left out.
 pub(super) fn add(
     plan: &mut Plan,
     groups: &[CompiledGroup<'_>],
     document: Option<&Node>,
     bodies: &Bodies,
     links: &BTreeMap<String, LinkSet>,
-) {
+) -> Diagnostics {
+    let mut findings = Diagnostics::default();
     let Some(document) = document else {
-        return;
+        return findings;
     };
     let changes = plan.changes.iter().chain(&plan.held_back);
     let changed: BTreeSet<&str> = changes
@@ -55,18 +57,24 @@ pub(super) fn add(
         .map(|(name, image)| (name.clone(), image.id.clone()))
         .collect();
     let mut added = BTreeMap::new();
-    for group in groups
-        .iter()
-        .filter(|group| !group.reads_addresses.is_empty())
-    {
+    let mut refused = BTreeSet::new();
+    for group in groups.iter().filter(|group| !group.links.is_empty()) {
         let name = &group.merged.name;
+        let is_late = late.contains(name.as_str());
+        if is_late && group.reads_addresses.is_empty() {
+            findings.push(prints_whole_link(group));
+            refused.insert(name);
+            continue;
+        }
+        // An exported file may be written late whatever it reads.
+        let has_exported = group.exported_files().next().is_some();
         let read = group
             .links
             .iter()
-            .filter(|link| group.reads_addresses.contains(&link.name));
+            .filter(|link| has_exported || group.reads_addresses.contains(&link.name));
         let mut providers = read.filter_map(|link| Some(&link.provider.as_ref()?.group));
         let waits = providers.any(|provider| changed.contains(provider.as_str()));
-        if (waits || late.contains(name.as_str()))
+        if (waits || is_late)
             && let Some(text) = last_good::text_of(document, name, &ids, bodies)
             && let Some(links) = links.get(name.as_str())
         {
@@ -75,6 +83,21 @@ pub(super) fn add(
         }
     }
     plan.late = added;
+    plan.leave_out_late(&refused);
+    findings
+}
+
+/// The error for a text that needs an address, but doesn't say so.
+fn prints_whole_link(group: &CompiledGroup<'_>) -> Diagnostic {
+    let name = &group.merged.name;
+    let finding = Diagnostic::error(format!(
+        "a text of `{name}` prints a link as a whole, with addresses that aren't known yet"
+    ))
+    .hint("Print `.IP4` of each of the link's instances: such a text waits for it");
+    match group.links.first() {
+        Some(link) => finding.at(link.span, "consumed here"),
+        None => finding,
+    }
 }
 
 /// Whether a plan has texts that wait for addresses.
@@ -97,16 +120,17 @@ pub enum Settled {
 }
 
 /// The late changes of a group with the addresses that the state has now, by their place in the
-/// plan.
+/// plan. `last_good` is the group's last good configuration, to which they may be rolled back.
 ///
 /// Fails with a message if an address is missing, or if a text can't be rendered.
 pub fn settle(
     plan: &Plan,
     group: &GroupName,
     snapshot: &Snapshot,
+    last_good: Option<&[u8]>,
 ) -> Result<Vec<(usize, Settled)>, String> {
     let of_group = |change: &&Change| change.address.group == *group && !change.late.is_empty();
-    with_renderer(plan, group, snapshot, |config, renderer| {
+    let mut settled: Vec<_> = with_renderer(plan, group, snapshot, |config, renderer| {
         let changes = plan.changes.iter().enumerate();
         let late = changes.filter(|(_, change)| of_group(change));
         late.map(|(index, change)| {
@@ -118,8 +142,25 @@ pub fn settle(
             };
             Ok((index, late.settle()?))
         })
-        .collect()
-    })
+        .collect::<Result<_, _>>()
+    })?;
+    if let (Some(stored), Some(late)) = (last_good, plan.late.get(group.as_str())) {
+        let (links, _) = with_addresses(&late.links, snapshot);
+        let good = GoodGroup {
+            name: group,
+            stored,
+            links: Some(&links),
+            rules: plan.rules(),
+            lineage: &plan.lineage,
+            now: plan.created_at,
+        };
+        let changes = settled.iter_mut().filter_map(|(_, settled)| match settled {
+            Settled::Change(change) => Some(&mut **change),
+            Settled::Unchanged => None,
+        });
+        last_good::add_fallbacks(&good, Arc::default(), changes);
+    }
+    Ok(settled)
 }
 
 /// An instance whose exported files have addresses that are known now.

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use nstance_state::{Identity, Intent, Record, SpecDigest};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::planned::protected;
 use super::rollout::Rollout;
-use crate::address::Address;
+use crate::address::{Address, GroupName};
 use crate::clock::Timestamp;
 use crate::diagnostic::Diagnostics;
 use crate::fault_injection::InjectedFault;
@@ -936,6 +936,22 @@ impl Plan {
         self.held_back.retain(is_idle);
         self.drift
             .retain(|drift| !open.contains(drift.address.as_str()));
+        self.summary = Summary::of(&self.changes, &self.held_back, self.summary.no_op);
+    }
+
+    /// Leaves out the late changes of groups.
+    pub fn leave_out_late(&mut self, groups: &BTreeSet<&GroupName>) {
+        let is_late =
+            |change: &Change| !change.late.is_empty() && groups.contains(&change.address.group);
+        let changes = self.changes.iter().chain(&self.held_back);
+        self.left_out
+            .extend(changes.filter(|it| is_late(it)).map(|change| LeftOut {
+                address: change.address.to_string(),
+                count: 1,
+                why: "it needs an address that isn't known yet".to_owned(),
+            }));
+        self.changes.retain(|change| !is_late(change));
+        self.held_back.retain(|change| !is_late(change));
         self.summary = Summary::of(&self.changes, &self.held_back, self.summary.no_op);
     }
 

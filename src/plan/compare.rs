@@ -248,8 +248,9 @@ impl GroupPlanner<'_> {
             let earlier = recorded.links.get(name);
             let why = earlier.and_then(|earlier| trace.since(earlier));
             let facts = self.renderer.links().get(name).and_then(Option::as_ref);
-            if let (Some(facts), Some(why)) = (facts, why) {
-                let group = Arc::clone(&facts.group);
+            if let Some(why) = why {
+                let group = facts.map_or(name, |facts| &facts.group);
+                let group = Arc::clone(group);
                 changed.push((name, Reason::LinkChanged { group, why }));
             }
         }

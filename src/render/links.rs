@@ -194,17 +194,21 @@ impl LinkFacts {
     }
 }
 
-/// The traces of links, by name.
+/// The traces of links, by name. A link without a provider has an empty one.
 pub(super) fn traces(links: &LinkSet) -> BTreeMap<Arc<str>, LinkTrace> {
-    let known = links.iter();
-    known
-        .filter_map(|(name, facts)| Some((Arc::clone(name), facts.as_ref()?.trace())))
+    let trace = |facts: &Option<LinkFacts>| {
+        let facts = facts.as_ref();
+        facts.map(LinkFacts::trace).unwrap_or_default()
+    };
+    let links = links.iter();
+    links
+        .map(|(name, facts)| (Arc::clone(name), trace(facts)))
         .collect()
 }
 
 /// Digests of what a consumer was rendered with, kept in its record: a later plan says by them why it
 /// changes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTrace {
     /// The number of instances.
     pub size: usize,

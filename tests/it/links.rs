@@ -249,6 +249,102 @@ fn consumers_of_a_failed_provider_are_not_tried() {
     assert_eq!(harness.live().len(), 2);
 }
 
+/// A text that names no address can't be known to wait for one, unless it is exported.
+#[test]
+fn whole_links_are_printed_once_their_addresses_are_known() {
+    let whole = "{{ printf `%v` .Link.db.Instances }}";
+    let userdata = "{{ range .Link.db.Instances }}# {{ .Name }} {{ .IP4 }}";
+    let printed = format!("{whole}{{{{ range .Link.db.Instances }}}}");
+    let harness = Harness::with(&FLEET.replace(userdata, &printed));
+    let refused = harness.run("apply --auto-approve");
+    assert_eq!(refused.code, Some(1));
+    assert_snapshot!("whole_link", refused.stderr);
+    assert!(harness.live().is_empty());
+
+    let config = FLEET.replace(
+        "\"peers\": {}}, \"consumes\": {",
+        "\"peers\": {}}, \"consumes\": {\"db\": {}, ",
+    );
+    let config = config.replace(
+        "{{ range .Link.peers.Instances }}",
+        &format!("{whole}{{{{ range .Link.peers.Instances }}}}"),
+    );
+    let harness = Harness::applied(&config);
+    let db = ip4(&harness, "default/db/0");
+    assert!(peers(&harness, 0).contains(&db), "{}", peers(&harness, 0));
+    harness.ok("plan --detailed-exitcode");
+}
+
+#[test]
+fn a_provider_that_comes_or_goes_replaces_no_fleet() {
+    let optional = FLEET.replace("{\"db\": {}},", "{\"db\": {\"optional\": true}},");
+    let optional = optional.replace(
+        "{{ range .Link.db.Instances }}",
+        "{{ with .Link.db }}{{ range .Instances }}",
+    );
+    let optional = optional.replace(
+        "{{ $.Link.db.Properties.port }}\\n{{ end }}",
+        "{{ $.Link.db.Properties.port }}\\n{{ end }}{{ else }}none{{ end }}",
+    );
+    let harness = Harness::applied(&optional);
+    let from = optional.find("    \"db\": {\n").unwrap();
+    let to = optional.find("    \"quorum\"").unwrap();
+    let without = format!("{}{}", &optional[..from], &optional[to..]);
+    harness.configure(&without);
+    let plan = harness.ok("plan");
+    assert!(
+        plan.stdout.contains("it has 0 instances instead of 1"),
+        "{plan}"
+    );
+    assert_eq!(
+        actions(&harness.json("plan --json")),
+        ["default/db/0 delete"]
+    );
+    harness.ok("apply --auto-approve --allow-delete db --allow-replace web");
+    assert_eq!(userdata(&harness, "default/web/0"), "#!/bin/sh\nnone");
+    harness.configure(&optional);
+    let plan = harness.ok("plan");
+    assert!(
+        plan.stdout.contains("it has 1 instances instead of 0"),
+        "{plan}"
+    );
+    assert_eq!(
+        actions(&harness.json("plan --json")),
+        ["default/db/0 create"]
+    );
+}
+
+/// The last good configuration is rendered with the addresses that the provider has by then.
+#[test]
+fn a_rollback_reads_the_new_addresses() {
+    let update = "\"args\": {\"ImageId\": \"good\"}, \"update\": {\"on_failure\": \"rollback\", \"order\": \"delete_first\", \"health\": {\"check\": \"tcp\", \"port\": 80, \"deadline\": \"1s\", \"interval\": \"1s\"}}, \"consumes\": {\"db\": {}},";
+    let config = FLEET.replace("\"consumes\": {\"db\": {}},", update);
+    let config = config.replace(
+        "\"region\"",
+        "\"options\": {\"unhealthy\": {\"bad\": 1.0}}, \"region\"",
+    );
+    let harness = Harness::applied(&config);
+    harness.edit("\"size\": 1", "\"size\": 2");
+    harness.edit("\"good\"", "\"bad\"");
+    let ended = harness.run("apply --auto-approve");
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(
+        !ended.stderr.contains("can't be rolled back fully"),
+        "{ended}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("rolled back to its last good configuration"),
+        "{ended}"
+    );
+    let (one, two) = (ip4(&harness, "default/db/0"), ip4(&harness, "default/db/1"));
+    let text = format!("#!/bin/sh\n# db-0 {one}:5432\n# db-1 {two}:5432\n");
+    assert_eq!(userdata(&harness, "default/web/0"), text);
+    let record = record(&harness, "default/web/0");
+    assert!(record.to_string().contains("good"), "{record}");
+}
+
 #[test]
 fn sensitive_properties_stay_masked() {
     let config = FLEET.replace(

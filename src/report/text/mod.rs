@@ -194,7 +194,7 @@ fn held_back_by(plan: &Plan, changes: &[Change], cause: HoldBack, style: Style<'
                 ""
             };
             lines.push(format!(
-                "They change only because a linked group changed. To replace them{when}, pass `{flags}`."
+                "They change because a linked group changed. To replace them{when}, pass `{flags}`."
             ));
         }
         HoldBack::Protect => lines.push(format!("To replace them, pass `{flags}`.")),
