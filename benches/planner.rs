@@ -102,6 +102,7 @@ fn make(loaded: &Loaded, folder: &Path, store: Option<&mut SqliteStore>, cloud: 
         config,
         sources: &loaded.sources,
         document: None,
+        manifest: None,
         prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),

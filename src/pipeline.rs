@@ -27,6 +27,7 @@ use crate::plan::build;
 use crate::plan::change::{Change, Mode, Plan};
 
 use crate::plan::inputs::{Inputs, Options, lineage};
+use crate::plan::manifest::{KEPT_AS, PlannedManifest};
 use crate::plan::observation_cache::{ObservationCache, Recorded};
 use crate::plan::rollout::rolls_back;
 use crate::provider::retry::RetryingReads;
@@ -58,6 +59,8 @@ pub struct Request<'a, 'c> {
     pub sources: &'c SourceMap,
     /// The evaluated document, if what is last good is to be kept.
     pub document: Option<&'c Node>,
+    /// The manifest, if it is of a BOSH deployment.
+    pub manifest: Option<&'c str>,
     /// Its groups, compiled.
     pub prepared: Prepared<'c>,
     /// The state, if it exists.
@@ -227,6 +230,9 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
     findings.extend(erb.finding(request.sources));
     let options = request.options;
     let is_part = !options.targets.is_empty() || !options.excludes.is_empty();
+    if let Some(manifest) = request.manifest.filter(|_| plan.mode == Mode::Normal) {
+        record.add_manifest(&mut plan, manifest, is_part)?;
+    }
     let mut fetched = fetched_rows(&request.prepared.bodies, now);
     fetched.extend(
         erb.save(is_part || plan.mode != Mode::Normal)
@@ -291,6 +297,25 @@ impl<'s> ReadRecord<'s> {
         {
             compiled.erb.load(&row.body);
         }
+        Ok(())
+    }
+
+    /// Gives a plan the manifest, and the instances that it creates or updates its version.
+    ///
+    /// Fails if the state can't be read.
+    fn add_manifest(&self, plan: &mut Plan, text: &str, is_part: bool) -> Result<(), StateError> {
+        let kept = match &self.store {
+            Some(store) => store.lock().map(|store| store.fetched(KEPT_AS)),
+            None => Ok(Ok(None)),
+        };
+        let kept = kept.unwrap_or(Ok(None))?;
+        let kept = kept.as_ref().map(|row| &*row.body);
+        let manifest = PlannedManifest::new(text, kept, is_part);
+        let changes = plan.changes.iter_mut().chain(&mut plan.held_back);
+        for after in changes.filter_map(|change| change.after.as_mut()) {
+            after.manifest_version = Some(manifest.version);
+        }
+        plan.manifest = Some(manifest);
         Ok(())
     }
 

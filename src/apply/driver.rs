@@ -97,6 +97,7 @@ pub fn apply(
     tell: &mut dyn FnMut(&Plan, &Progress),
 ) -> Result<Applied, DriveError> {
     let begun = rollout_record::begin(
+        plan,
         world.store,
         world.clock.now(),
         beginning.entry,

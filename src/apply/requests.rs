@@ -389,6 +389,7 @@ pub fn record(
             tag: Arc::clone(&side.seat.tag),
             index: side.index,
             links: side.links.clone(),
+            manifest_version: side.manifest_version,
         }
         .to_text(),
         version: 0,

@@ -74,6 +74,7 @@ pub fn plan(failed: &Plan, groups: &[usize], snapshot: &Snapshot) -> Plan {
         left_out: Vec::new(),
         deletions: Deletions::default(),
         last_good: BTreeMap::new(),
+        manifest: None,
         groups: planned,
         ..failed.clone()
     }

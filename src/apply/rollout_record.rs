@@ -168,10 +168,11 @@ pub struct Begun {
     goes_back: bool,
 }
 
-/// Records that an apply begins.
+/// Records that an apply of a plan begins.
 ///
 /// Fails if the store fails.
 pub fn begin(
+    plan: &Plan,
     store: &mut dyn Store,
     now: Timestamp,
     entry: NewApply,
@@ -179,6 +180,7 @@ pub fn begin(
 ) -> Result<Begun, StateError> {
     let mut writes = vec![Write::StartApply(entry)];
     writes.extend(record.write());
+    writes.extend(plan.manifest.as_ref().map(|manifest| manifest.begun(now)));
     let written = store.commit(now.into(), writes)?;
     Ok(Begun {
         apply: written.apply,
@@ -241,6 +243,10 @@ impl Begun {
         writes.extend(self.rollout.map(|id| set_status(id, status)));
         if !self.goes_back && plan.mode != Mode::RefreshOnly {
             writes.extend(good_groups(plan, outcome));
+        }
+        if outcome.is_complete() && !self.goes_back && back.is_none() {
+            let manifest = plan.manifest.as_ref();
+            writes.extend(manifest.and_then(|manifest| manifest.done(now)));
         }
         store.commit(now.into(), writes)?;
         Ok(())

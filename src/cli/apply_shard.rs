@@ -398,9 +398,11 @@ impl ReadyShard<'_, '_> {
             self.caches.save(&mut store, now)?;
             // Groups that are as configured are good.
             let good = rollout_record::last_good(&self.plan);
-            let good: Vec<Write> = good.map(|(_, write)| write).collect();
-            if !good.is_empty() {
-                store.commit(now.into(), good)?;
+            let mut writes: Vec<Write> = good.map(|(_, write)| write).collect();
+            let manifest = self.plan.manifest.as_ref();
+            writes.extend(manifest.and_then(|manifest| manifest.done(now)));
+            if !writes.is_empty() {
+                store.commit(now.into(), writes)?;
             }
         }
         Ok(ShardOutcome::unchanged(&self.plan))

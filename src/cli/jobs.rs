@@ -1,7 +1,8 @@
 //! `nstance jobs`: BOSH manifests, interpolated, resolved and rendered.
 //!
 //! In: a manifest, its releases, and the variables of Quarks's containers. Out: the manifest, the
-//! documents and files of instance groups, DNS records. Must not: read a state or ask a cloud.
+//! documents and files of instance groups, DNS records, services. Must not: ask a cloud, other than
+//! for an errand.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +25,7 @@ use serde_json::{Map, Value as Json, json};
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
 use super::jobs_dns;
+use super::jobs_services::{self, Services};
 use super::run_errand::{self, RunErrand};
 use super::session::who;
 use super::{Ending, From, Globals, console, exit, unplaced};
@@ -52,6 +54,10 @@ pub enum JobsCommand {
     Render(RenderJobs),
     /// Show the DNS records of groups and instances
     Dns(Dns),
+    /// Show the name of each index, and the instances behind it
+    ///
+    /// An instance's name has the version of the manifest that it was created or updated with.
+    Services(Services),
     /// Run an errand: create its instance, wait until it stops, and remove it
     ///
     /// The exit status of the errand isn't known: nstance sees only that the instance stops. Its
@@ -149,6 +155,7 @@ pub fn run(globals: &Globals, command: &JobsCommand) -> Ending {
         JobsCommand::Resolve(command) => resolve(globals, command),
         JobsCommand::Render(command) => render(globals, command),
         JobsCommand::Dns(command) => show_dns(globals, command),
+        JobsCommand::Services(command) => jobs_services::run(globals, command),
         JobsCommand::RunErrand(command) => run_errand::run(globals, command),
     }
 }

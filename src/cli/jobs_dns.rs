@@ -69,7 +69,7 @@ pub(super) fn addresses(
     Ok(live.collect())
 }
 
-fn addresses_of(record: &Record) -> Vec<IpAddr> {
+pub(super) fn addresses_of(record: &Record) -> Vec<IpAddr> {
     let addresses = [&record.ip4, &record.ip6].into_iter().flatten();
     addresses
         .filter_map(|address| address.parse().ok())

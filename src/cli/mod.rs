@@ -23,6 +23,7 @@ pub mod import;
 pub mod init;
 pub mod jobs;
 mod jobs_dns;
+mod jobs_services;
 pub mod keys;
 pub mod outcome;
 pub mod output;

@@ -37,6 +37,9 @@ pub struct PlanCommand {
     /// Exit with code 2 if there are changes
     #[arg(long)]
     detailed_exitcode: bool,
+    /// Show sensitive values
+    #[arg(long)]
+    show_sensitive: bool,
     #[command(flatten)]
     replacements: Replacements,
     #[command(flatten)]
@@ -150,6 +153,10 @@ fn plan(
     } else {
         exit::SUCCESS
     };
+    if command.show_sensitive {
+        plan.show_sensitive();
+        console::show_sensitive();
+    }
     let reply = if json {
         Reply::document(json::plan(&plan, session.findings_json(&findings)))
     } else {
@@ -253,6 +260,11 @@ pub fn make_of<'s>(
         config: session.config(),
         sources: &session.loaded.sources,
         document: session.loaded.document.as_ref(),
+        manifest: session
+            .loaded
+            .manifest
+            .as_ref()
+            .map(|manifest| &*manifest.text),
         prepared,
         store: store.map(|store| store as &mut dyn Store),
         cloud,

@@ -225,6 +225,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         config: session.config(),
         sources: &session.loaded.sources,
         document: None,
+        manifest: None,
         prepared,
         store: store.as_mut().map(|store| store as &mut dyn Store),
         cloud: cloud.as_deref(),

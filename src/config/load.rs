@@ -18,6 +18,8 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nstance_bosh::instances::Naming;
+
 use self::dynamic_groups::lay_over;
 use self::findings::{name_aliases, say_once};
 use self::foreign::foreign;
@@ -81,6 +83,8 @@ pub struct Loaded {
     /// Whether the properties of a manifest aren't sensitive, since the result is the configuration
     /// itself.
     shows_properties: bool,
+    /// The manifest that `source` names, or that the configuration is.
+    pub manifest: Option<Manifest>,
     /// What nstance ignores in a document of another program, for `convert` to report.
     without_equal: Vec<(Span, String)>,
     /// Whether the configuration is a file that is named: only that can be one of another program.
@@ -91,6 +95,28 @@ pub struct Loaded {
     size: usize,
     /// Blocks that `for_each` expands; an error in one instance usually occurs in all.
     repeated: Vec<Span>,
+}
+
+/// The manifest of a BOSH deployment.
+#[derive(Debug)]
+pub struct Manifest {
+    /// Its YAML, after ops files and variables.
+    pub text: String,
+    /// How its instances are named.
+    pub naming: Naming,
+    /// Its instance groups without errands.
+    pub groups: Vec<ManifestGroup>,
+}
+
+/// An instance group of a manifest.
+#[derive(Debug)]
+pub struct ManifestGroup {
+    /// Its name.
+    pub name: String,
+    /// Its `instances`.
+    pub replicas: u32,
+    /// The number of its zones.
+    pub zones: u32,
 }
 
 /// Decodes a configuration: `path` as given, or that of `working_dir`.

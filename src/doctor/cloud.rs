@@ -447,6 +447,7 @@ impl Repair<'_> {
             target: String::new(),
             last_good: BTreeMap::new(),
             late: BTreeMap::new(),
+            manifest: None,
             images: BTreeMap::new(),
             changes,
             held_back: Vec::new(),

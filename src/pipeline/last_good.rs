@@ -263,6 +263,7 @@ pub(super) fn add_fallbacks<'c>(
             seat: model.seat.clone(),
             index: facts.index,
             links: BTreeMap::new(),
+            manifest_version: before.and_then(|before| before.manifest_version),
             subnet: model.subnet.clone(),
             ip4: None,
             ip6: None,

@@ -435,6 +435,7 @@ fn assemble(
         target: inputs.options.target.clone(),
         last_good: BTreeMap::new(),
         late: BTreeMap::new(),
+        manifest: None,
         images,
         sizes: inputs
             .groups

@@ -12,6 +12,7 @@ use nstance_state::{Identity, Intent, Record, SpecDigest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::manifest::PlannedManifest;
 use super::planned::protected;
 use super::rollout::Rollout;
 use crate::address::{Address, GroupName};
@@ -200,6 +201,9 @@ pub struct InstanceView {
     /// What the links were that it was rendered with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<Arc<str>, LinkTrace>,
+    /// The version of the manifest that it was created or updated with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest_version: Option<u64>,
     /// The subnet.
     pub subnet: Option<Arc<str>>,
     /// The IPv4 address, if known.
@@ -238,6 +242,7 @@ impl InstanceView {
             seat: attributes.seat(record.slot),
             index: attributes.index,
             links: attributes.links,
+            manifest_version: attributes.manifest_version,
             subnet: text(&record.subnet),
             ip4: text(&record.ip4),
             ip6: text(&record.ip6),
@@ -267,6 +272,7 @@ impl InstanceView {
             seat: Seat::default(),
             index: None,
             links: BTreeMap::new(),
+            manifest_version: None,
             subnet: text(&observation.subnet),
             ip4: text(&observation.ip4),
             ip6: text(&observation.ip6),
@@ -328,6 +334,9 @@ pub struct RecordAttributes {
     /// What the links were that it was rendered with.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<Arc<str>, LinkTrace>,
+    /// The version of the manifest that it was created or updated with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest_version: Option<u64>,
 }
 
 impl RecordAttributes {
@@ -664,6 +673,9 @@ pub struct Plan {
     /// What is needed to render texts with addresses that aren't known yet, by group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub late: BTreeMap<String, LateGroup>,
+    /// The manifest, if it is of a BOSH deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<PlannedManifest>,
 }
 
 /// What is needed to render a group's texts once the addresses of the groups that it links to are
@@ -1000,6 +1012,21 @@ impl Plan {
             || fallbacks.any(|view| !view.marks.is_empty())
             || self.last_good.values().any(|good| good.is_sensitive)
             || self.late.values().any(LateGroup::is_sensitive)
+            || self.manifest.is_some()
+    }
+
+    /// Lets reports show sensitive values.
+    pub fn show_sensitive(&mut self) {
+        let changes = self.changes.iter_mut().chain(&mut self.held_back);
+        let changes = changes.chain(&mut self.unchanged);
+        let sides = changes.flat_map(|change| [&mut change.before, &mut change.after]);
+        let drifted = self.drift.iter_mut().map(|drift| &mut drift.before);
+        for side in sides.chain(drifted).flatten() {
+            side.marks = Marks::none();
+        }
+        if let Some(manifest) = &mut self.manifest {
+            manifest.shows_sensitive = true;
+        }
     }
 
     /// One side of a change as JSON, with sensitive values masked.

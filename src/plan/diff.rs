@@ -393,6 +393,7 @@ mod tests {
             seat: Seat::default(),
             index: None,
             links: BTreeMap::new(),
+            manifest_version: None,
             subnet: None,
             ip4: None,
             ip6: None,

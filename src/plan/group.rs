@@ -655,6 +655,7 @@ impl GroupPlanner<'_> {
             seat,
             index: facts.index,
             links: self.renderer.link_traces().clone(),
+            manifest_version: None,
             subnet,
             ip4,
             ip6: None,

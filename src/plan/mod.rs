@@ -15,6 +15,7 @@ pub mod file;
 pub mod group;
 pub mod inputs;
 pub mod links;
+pub mod manifest;
 pub mod nonces;
 pub mod observation_cache;
 mod places;

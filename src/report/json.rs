@@ -92,6 +92,13 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
     document["held_back"] = Value::from(held_back);
     document["resource_drift"] = Value::from(resource_drift);
     document["left_out"] = Value::from(left_out);
+    if let Some(manifest) = &plan.manifest {
+        let differences = manifest.differences().into_iter();
+        let differences = differences
+            .map(|line| json!({"change": line.change.as_str(), "line": line.text}))
+            .collect::<Vec<_>>();
+        document["manifest"] = json!({"version": manifest.version, "diff": differences});
+    }
     document["diagnostics"] = diagnostics;
     document
 }

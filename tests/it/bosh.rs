@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{CANARY, Ended, Harness};
 
@@ -64,6 +64,32 @@ fn shop() -> Harness {
         "manifest.yml",
         "canary_watch_time: 1000-",
         "canary_watch_time: 0-",
+    );
+    harness
+}
+
+/// A deployment that needs no Ruby.
+const SMALL: &str = "-c manifest.yml --from bosh --releases releases";
+
+fn small() -> Harness {
+    let harness = Harness::empty();
+    harness.write(
+        "manifest.yml",
+        "name: shop
+releases: [{name: shop, version: 1}]
+stemcells: [{alias: default, os: ubuntu, version: 1}]
+instance_groups:
+- name: web
+  instances: 2
+  jobs: [{name: server, release: shop, properties: {password: ((password))}}]
+  vm_type: small
+  stemcell: default
+  networks: [{name: default}]
+",
+    );
+    harness.write(
+        "releases/shop/jobs/server/spec",
+        "name: server\ntemplates: {}\nproperties: {password: {}}\n",
     );
     harness
 }
@@ -163,9 +189,83 @@ fn a_manifest_is_planned_and_applied() {
         &harness,
         &format!("{scaled} apply --auto-approve --allow-replace all"),
     );
-    ok(&harness, &format!("{scaled} apply --auto-approve"));
+    assert_snapshot!(
+        "bosh_services",
+        ok(&harness, &format!("{scaled} jobs services"))
+    );
     let again = ok(&harness, &format!("{scaled} plan -q"));
     assert!(again.stdout.starts_with("No changes."), "{again}");
+}
+
+#[test]
+fn a_plan_shows_how_the_manifest_changes() {
+    let harness = small();
+    let shop = SMALL;
+    let first = format!("{shop} --var password=first-{CANARY}");
+    let planned = harness.ok(&format!("{first} plan --json")).json();
+    assert_eq!(planned["manifest"], json!({"version": 1, "diff": []}));
+    harness.ok(&format!("{first} apply --auto-approve"));
+
+    // A secret alone changes a line, and the version.
+    let second = format!("{shop} --var password=second-{CANARY}");
+    let planned = harness.ok(&format!("{second} plan"));
+    assert_snapshot!("bosh_manifest_secret", planned);
+    let harness = harness.showing_secrets();
+    let planned = harness.ok(&format!("{second} plan --show-sensitive"));
+    assert!(
+        planned
+            .stdout
+            .contains(&format!("+       password: second-{CANARY}")),
+        "{planned}"
+    );
+    harness.ok(&format!("{second} apply --auto-approve"));
+    let planned = harness.ok(&format!("{second} plan --json")).json();
+    assert_eq!(planned["manifest"], json!({"version": 2, "diff": []}));
+
+    // A part of the manifest doesn't count as applied; what it changes has the version.
+    edit(&harness, "manifest.yml", "instances: 2", "instances: 4");
+    harness.ok(&format!(
+        "{second} apply --auto-approve --target default/web/2"
+    ));
+    assert_snapshot!(
+        "bosh_manifest_part",
+        harness.ok(&format!("{second} plan -q"))
+    );
+    let services = harness.ok(&format!("{second} jobs services --json")).json();
+    let selects = services["services"].as_array().unwrap().iter();
+    let selects: Vec<&Value> = selects
+        .map(|service| &service["selects"][0]["name"])
+        .collect();
+    assert_eq!(
+        json!(selects),
+        json!(["z0-v1-0", "z0-v1-1", "z0-v3-2", null])
+    );
+    let refused = failed(&harness, &format!("{second} --profile bosh jobs services"));
+    assert!(
+        refused
+            .stderr
+            .contains("only the profile `quarks` has services"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn what_has_no_equal_is_said() {
+    let harness = small();
+    edit(
+        &harness,
+        "manifest.yml",
+        "name: shop\n",
+        "name: shop\nfeatures: {use_dns_addresses: true, converge_variables: false}\n",
+    );
+    edit(
+        &harness,
+        "manifest.yml",
+        "  vm_type: small",
+        "  vm_type: small\n  persistent_disk: 1024\n  env: {bosh: {}}",
+    );
+    let shop = format!("{SMALL} --var password=x");
+    assert_snapshot!("bosh_no_equal", harness.ok(&format!("{shop} validate")));
 }
 
 #[test]

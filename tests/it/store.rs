@@ -81,6 +81,7 @@ impl Fleet {
             config,
             sources: &loaded.sources,
             document: None,
+            manifest: None,
             prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
             store: store.map(|store| store as &mut dyn Store),
             cloud: Some(&self.cloud),

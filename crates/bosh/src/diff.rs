@@ -38,6 +38,15 @@ impl Change {
             Self::Removed => '-',
         }
     }
+
+    /// `kept`, `added` or `removed`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Added => "added",
+            Self::Removed => "removed",
+        }
+    }
 }
 
 /// The sections of a manifest that come first; the others follow in their order.

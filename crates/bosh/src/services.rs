@@ -1,15 +1,15 @@
 //! The services of an instance group: a DNS name per index, and the instances behind it.
 //!
 //! In: the group's size and the versions that still have instances. Out: a service per index. The
-//! formulas are those of quarks-operator.
+//! formulas are those of quarks-operator; another profile has no services.
 
-use crate::instances::{Naming, Profile};
+use crate::instances::Naming;
 
 /// What the services of a group depend on.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// The deployment's name.
-    pub deployment: &'a str,
+    /// How its instances are named.
+    pub naming: &'a Naming,
     /// The group's name.
     pub instance_group: &'a str,
     /// Instances per zone.
@@ -20,10 +20,6 @@ pub struct Group<'a> {
     pub versions: &'a [u64],
     /// The order of indices.
     pub layout: Layout,
-    /// The namespace.
-    pub namespace: &'a str,
-    /// The domain of services, such as `svc.cluster.local`.
-    pub service_domain: &'a str,
 }
 
 /// The order in which indices are given to instances.
@@ -43,6 +39,10 @@ pub struct Service {
     pub name: String,
     /// Its full DNS name.
     pub dns: String,
+    /// The number of its zone, from 0.
+    pub zone: u32,
+    /// The number of its instance in the zone, from 0.
+    pub ordinal: u32,
     /// The instances that it selects, one per version.
     pub selects: Vec<String>,
 }
@@ -50,22 +50,21 @@ pub struct Service {
 /// The services of a group, by index.
 pub fn services(group: &Group<'_>) -> Vec<Service> {
     let zones = group.az_count.max(1);
-    let naming = Naming {
-        profile: Profile::Quarks,
-        deployment: group.deployment.to_owned(),
-        domain: format!("{}.{}", group.namespace, group.service_domain),
-    };
     (0..zones * group.replicas)
         .map(|index| {
             let (zone, ordinal) = match group.layout {
                 Layout::Formula => (index / group.replicas, index % group.replicas),
                 Layout::Table => (index % zones, index / zones),
             };
-            let dns = naming.instance_address(group.instance_group, "", index);
+            let dns = group
+                .naming
+                .instance_address(group.instance_group, "", index);
             let selects = group.versions.iter();
             Service {
                 name: dns.split('.').next().unwrap_or_default().to_owned(),
                 dns,
+                zone,
+                ordinal,
                 selects: selects
                     .map(|version| format!("z{zone}-v{version}-{ordinal}"))
                     .collect(),

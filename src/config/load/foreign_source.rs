@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nstance_bosh::manifest::Lifecycle;
 use nstance_bosh::value::Value;
 
-use super::Loaded;
+use super::{Loaded, Manifest, ManifestGroup};
 use crate::address::{LONGEST_ID, is_id};
 use crate::config::decode::{BoshSource, GroupsForm, Source, YandexSource, groups_form, source};
 use crate::config::files;
@@ -265,6 +266,20 @@ impl Loaded {
             self.inputs.file(&working_dir.join(&source.name));
         }
         let deployment = deployment?;
+        let resolved = &deployment.resolved;
+        let lasting = resolved.groups.iter();
+        let lasting = lasting.filter(|group| group.lifecycle == Lifecycle::Service);
+        self.manifest = Some(Manifest {
+            text: nstance_bosh::yaml::write(&deployment.document),
+            naming: resolved.naming.clone(),
+            groups: lasting
+                .map(|group| ManifestGroup {
+                    name: group.name.clone(),
+                    replicas: group.replicas,
+                    zones: group.definition.azs.len() as u32,
+                })
+                .collect(),
+        });
         if self.is_manifest {
             root = self.of_manifest(&deployment.document, source.bosh.span)?;
         }

@@ -15,7 +15,7 @@ use nstance_bosh::manifest::Lifecycle;
 use nstance_bosh::release::Template;
 use nstance_bosh::resolve::{Resolved, ResolvedGroup, ResolvedJob};
 use nstance_bosh::update::Update;
-use nstance_bosh::value::{Place, Value};
+use nstance_bosh::value::{Data, Place, Value};
 use nstance_erb::needs_ruby;
 use serde_json::{Value as Json, json};
 
@@ -105,6 +105,7 @@ pub fn groups(
         findings,
         unmapped: HashSet::new(),
     };
+    writer.features();
     let updates = writer.updates();
     let ids = writer.ids();
     writer.check_errand(&ids);
@@ -159,6 +160,23 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Warns of features that are on: they have no equal.
+    fn features(&mut self) {
+        let features = self.deployment.manifest.features.as_ref();
+        let entries = features.and_then(Value::as_map).unwrap_or_default();
+        for entry in entries {
+            if matches!(entry.value.data, Data::Null | Data::Bool(false)) {
+                continue;
+            }
+            let feature = entry.key.to_s();
+            let span = first_line(entry.key.place, self.sources);
+            self.findings.push(
+                Diagnostic::warning(format!("nstance has no equal of the feature `{feature}`"))
+                    .at(span, "ignored"),
+            );
+        }
+    }
+
     /// The settings of each group; `None` if neither it nor the deployment has any.
     fn updates(&mut self) -> Vec<Option<Update>> {
         let resolved = &self.deployment.resolved;

@@ -71,6 +71,7 @@ fn with_end(
     style: Style<'_>,
 ) -> String {
     let mut head = notes::files(plan);
+    head.extend(notes::manifest(plan, style));
     head.extend(notes::images(plan, style));
     head.extend(drift::note(plan, style));
     let mut tail = turns;

@@ -5,8 +5,10 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use nstance_bosh::diff::Change;
+
 use super::nothing_to_do;
-use super::paint::Style;
+use super::paint::{Sign, Style};
 use super::value::{age, listed, visible};
 use crate::diagnostic::counted;
 use crate::plan::change::{Mode, Plan};
@@ -29,6 +31,32 @@ pub(super) fn files(plan: &Plan) -> Vec<String> {
         format!("The configuration was read from {}.", names.join(", ")),
         String::new(),
     ]
+}
+
+/// The differences of the manifest from the one that was applied last, as BOSH prints them.
+pub(super) fn manifest(plan: &Plan, style: Style<'_>) -> Vec<String> {
+    let Some(manifest) = &plan.manifest else {
+        return Vec::new();
+    };
+    let differences = manifest.differences();
+    if differences.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        format!("The manifest changed (version {}):", manifest.version),
+        String::new(),
+    ];
+    lines.extend(differences.iter().map(|line| {
+        let sign = match line.change {
+            Change::Added => Sign::Create,
+            Change::Removed => Sign::Delete,
+            Change::Kept => Sign::None,
+        };
+        let text = format!("{} {}", line.change.sign(), visible(&line.text));
+        style.signed(sign, text.trim_end())
+    }));
+    lines.push(String::new());
+    lines
 }
 
 /// Which images the plan was made with.

@@ -70,6 +70,7 @@ pub(crate) fn plan(
         config,
         sources: &loaded.sources,
         document: loaded.document.as_ref(),
+        manifest: None,
         prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
@@ -187,7 +188,7 @@ impl Person<'_> {
             operation: "apply".to_owned(),
             plan_digest: None,
         };
-        let begun = rollout_record::begin(&mut store, clock.now(), entry, &record)
+        let begun = rollout_record::begin(&plan, &mut store, clock.now(), entry, &record)
             .map_err(|error| self.failed(&error))?;
         lock(&self.after.promise).is_open = begun.rollout.is_some();
         let (plan, outcome) = self.execute(plan, &mut store, &begun, starts)?;

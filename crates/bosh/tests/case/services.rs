@@ -1,5 +1,6 @@
 //! Cases of `services`.
 
+use nstance_bosh::instances::{Naming, Profile};
 use nstance_bosh::services::{Group, Layout, services};
 use serde_json::{Value as Json, json};
 
@@ -9,8 +10,13 @@ pub(crate) fn check(case: &Json) -> Result<(), String> {
     let number = |json: &Json| json.as_u64().unwrap_or_default();
     let versions = input["versions"].as_array().cloned().unwrap_or_default();
     let versions: Vec<u64> = versions.iter().map(number).collect();
+    let naming = Naming {
+        profile: Profile::Quarks,
+        deployment: text("deployment").to_owned(),
+        domain: format!("{}.{}", text("namespace"), text("service_domain")),
+    };
     let group = Group {
-        deployment: text("deployment"),
+        naming: &naming,
         instance_group: text("instance_group"),
         replicas: number(&input["replicas"]) as u32,
         az_count: number(&input["az_count"]) as u32,
@@ -19,8 +25,6 @@ pub(crate) fn check(case: &Json) -> Result<(), String> {
             "table" => Layout::Table,
             _ => Layout::Formula,
         },
-        namespace: text("namespace"),
-        service_domain: text("service_domain"),
     };
     let services: Json = services(&group)
         .into_iter()
