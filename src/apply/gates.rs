@@ -158,13 +158,7 @@ impl<'p> Group<'p> {
         let adopted = own
             .iter()
             .filter(|(_, change)| change.action == Action::Adopt && change.before.is_none());
-        // Those that were held back when the plan was made are among its members, too.
-        let changed: HashSet<&str> = own
-            .iter()
-            .filter_map(|(_, change)| Some(&*change.before.as_deref()?.instance_id))
-            .collect();
-        let members = rollout.iter().flat_map(|rollout| &rollout.members);
-        let members = members.filter(|member| !changed.contains(&*member.instance_id));
+        let members = rollout.map_or(0, |rollout| rollout.members.len());
         let takes_turns = own.iter().any(|(_, change)| is_limited(change));
         let rolls = takes_turns || rollout.is_some_and(|rollout| rollout.checks_new);
         let restored = own.iter().filter(|(_, change)| restores(change)).count();
@@ -181,7 +175,7 @@ impl<'p> Group<'p> {
             active: 0,
             stopped: false,
             failures: 0,
-            live: present + restored + adopted.count() + members.count(),
+            live: present + restored + adopted.count() + members,
             room: rollout.map_or(usize::MAX, |rollout| {
                 (rollout.size + rollout.max_surge) as usize
             }),
@@ -532,7 +526,6 @@ impl Engine<'_> {
     fn survey_request(&self, index: usize) -> SurveyRequest {
         let group = &self.groups[index];
         let rollout = group.rollout.expect("only a rollout has gates");
-        let mut seen: HashSet<&str> = HashSet::new();
         let mut subjects = Vec::new();
         // Where an instance isn't registered as recorded, its change has what was observed.
         let drifted = self.plan.drift.iter();
@@ -557,15 +550,8 @@ impl Engine<'_> {
                     targets,
                 ));
             }
-            seen.extend(
-                [&change.before, &change.after]
-                    .into_iter()
-                    .flatten()
-                    .map(|view| &*view.instance_id),
-            );
         }
-        let members = rollout.members.iter();
-        for member in members.filter(|member| !seen.contains(&*member.instance_id)) {
+        for member in &rollout.members {
             let id = member.provider_id.clone();
             let subject = self.subject(&member.address, &member.instance_id, id);
             subjects.push((subject, member.load_balancers.clone()));

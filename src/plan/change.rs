@@ -929,6 +929,15 @@ impl Plan {
         let slots: HashSet<&Address> = released.iter().map(|change| &change.address).collect();
         self.changes
             .retain(|change| change.deposed.is_some() || !slots.contains(&change.address));
+        for rollout in self
+            .groups
+            .iter_mut()
+            .filter_map(|group| group.rollout.as_mut())
+        {
+            rollout
+                .members
+                .retain(|member| !slots.contains(&member.address));
+        }
         self.changes.extend(released);
         self.changes.sort_by(Change::order);
         let no_op = self.summary.no_op;

@@ -79,6 +79,23 @@ fn a_rollout_waits_for_promote_and_goes_on() {
 }
 
 #[test]
+fn a_rollout_of_a_protected_group_goes_on() {
+    let harness = fleet("\"canaries\": 1, \"canary_pause\": \"manual\"");
+    harness.edit("\"size\": 6", "\"size\": 6, \"protect\": true");
+    harness.ok("apply --auto-approve");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    let allowed = "apply --auto-approve --allow-replace web";
+    assert_eq!(code(&harness, allowed), Some(3));
+    // With the option or without, the next apply continues it.
+    assert_eq!(code(&harness, allowed), Some(3));
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
+    harness.ok("rollout promote web");
+    harness.ok("apply --auto-approve");
+    assert_eq!(images(&harness), BTreeSet::from(["app-2".to_owned()]));
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
 fn a_saved_plan_goes_on_where_it_stopped() {
     let harness = fleet("\"canaries\": 1, \"canary_pause\": \"manual\"");
     harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
