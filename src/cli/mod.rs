@@ -550,6 +550,10 @@ impl Cli {
                 cli.globals.on_command_line.push(option);
             }
         }
+        // Only manifests have releases.
+        if cli.globals.on_command_line.contains(&"--releases") {
+            cli.globals.from.get_or_insert(From::Bosh);
+        }
         Ok(cli)
     }
 }

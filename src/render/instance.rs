@@ -486,7 +486,9 @@ impl Report {
         }
         for ((_, offset, path), Unset { place, position }) in &self.unset {
             let name = path.split('.').nth(2).unwrap_or(path);
+            let is_property = path.starts_with(".Link.");
             let summary = match path.splitn(3, '.').nth(2) {
+                _ if is_property => format!("the link has no property `{path}`"),
                 // A computed key.
                 _ if !path.starts_with('.') => format!("the var of `{path}` isn't set"),
                 rest => format!("var `{}` isn't set", rest.unwrap_or(path)),
@@ -499,6 +501,10 @@ impl Report {
             .at(place.at(sources, *offset), "renders as nothing");
             finding = place.told(finding, *position);
             finding = match nearest(name, vars.clone()) {
+                _ if is_property => finding.hint(format!(
+                    "Add it to `provides` of the linked group, or test it first: \
+                     {{{{ if {path} }}}}"
+                )),
                 Some(near) if near != name => finding.hint(format!("there is a var `{near}`")),
                 _ => finding.hint(format!(
                     "Set it under `vars`, or test it first: {{{{ if {path} }}}}"

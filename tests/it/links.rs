@@ -398,3 +398,35 @@ fn dns_records_have_the_recorded_addresses() {
     let document = harness.json("jobs dns --json");
     assert_eq!(document["records"][0]["group"], "default/web");
 }
+
+#[test]
+fn links_are_blocks_in_hcl() {
+    let harness = Harness::empty();
+    harness.write(
+        "nstance.hcl",
+        r#"
+cluster { id = "x" }
+shard {
+  id = "a"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "db" {
+  size = 1
+  vars = { port = 1 }
+  provides "db" { properties = { port = "{{ .Vars.port }}" } }
+}
+group "web" {
+  size     = 1
+  userdata = "{{ .Link.db.Properties.port }}{{ .Link.db.Properties.prot }}."
+  consumes "db" { from = "db" }
+}
+"#,
+    );
+    let planned = harness.ok("plan");
+    assert!(planned.stdout.contains("            1.\n"), "{planned}");
+    assert_snapshot!("unknown_property", planned.stderr);
+}

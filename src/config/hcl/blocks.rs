@@ -135,6 +135,7 @@ impl Of {
             Self::Instances(_) | Self::Section if name == "userdata" => {
                 Becomes::Once(Self::Userdata)
             }
+            Self::Instances(_) if matches!(name, "provides" | "consumes") => Becomes::Any,
             // Its blocks, `health` and `drain`, can't repeat either.
             Self::Instances(_) | Self::Section if name == "update" => Becomes::Once(Self::Section),
             Self::Userdata if name == "part" => Becomes::Item("parts"),
