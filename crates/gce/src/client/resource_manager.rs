@@ -18,7 +18,6 @@ const ENDPOINT: &str = "https://cloudresourcemanager.googleapis.com";
 
 /// The resource of the request.
 #[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct TestIamPermissions {
     #[serde(default)]
     permissions: Vec<String>,
