@@ -49,7 +49,7 @@ fn with(mut input: Value, more: Value) -> Value {
     input
 }
 
-fn change(body: Value) -> Value {
+fn change(body: &Value) -> Value {
     instance(json!({"requestId": ID, "body": body}))
 }
 
@@ -118,43 +118,43 @@ fn cases() -> Vec<Case> {
         ),
         case(
             Operation::InstancesSetLabels,
-            change(json!({"labelFingerprint": "42WmSpB8rSM=", "labels": {"a": "b"}})),
+            change(&json!({"labelFingerprint": "42WmSpB8rSM=", "labels": {"a": "b"}})),
             "POST /compute/v1/projects/p/zones/z/instances/i/setLabels",
             REQUEST_ID,
         ),
         case(
             Operation::InstancesSetMetadata,
-            change(json!({"fingerprint": "z-1_Dc7bRwM=", "items": [{"key": "k", "value": "v"}]})),
+            change(&json!({"fingerprint": "z-1_Dc7bRwM=", "items": [{"key": "k", "value": "v"}]})),
             "POST /compute/v1/projects/p/zones/z/instances/i/setMetadata",
             REQUEST_ID,
         ),
         case(
             Operation::InstancesSetTags,
-            change(json!({"fingerprint": "42WmSpB8rSM=", "items": ["web"]})),
+            change(&json!({"fingerprint": "42WmSpB8rSM=", "items": ["web"]})),
             "POST /compute/v1/projects/p/zones/z/instances/i/setTags",
             REQUEST_ID,
         ),
         case(
             Operation::InstancesSetScheduling,
-            change(json!({"automaticRestart": false, "onHostMaintenance": "TERMINATE"})),
+            change(&json!({"automaticRestart": false, "onHostMaintenance": "TERMINATE"})),
             "POST /compute/v1/projects/p/zones/z/instances/i/setScheduling",
             REQUEST_ID,
         ),
         case(
             Operation::InstancesSetServiceAccount,
-            change(json!({"email": "a@p.iam.gserviceaccount.com", "scopes": ["s"]})),
+            change(&json!({"email": "a@p.iam.gserviceaccount.com", "scopes": ["s"]})),
             "POST /compute/v1/projects/p/zones/z/instances/i/setServiceAccount",
             REQUEST_ID,
         ),
         case(
             Operation::InstancesSetMachineType,
-            change(json!({"machineType": "zones/z/machineTypes/e2-small"})),
+            change(&json!({"machineType": "zones/z/machineTypes/e2-small"})),
             "POST /compute/v1/projects/p/zones/z/instances/i/setMachineType",
             REQUEST_ID,
         ),
         case(
             Operation::InstancesSetMinCpuPlatform,
-            change(json!({"minCpuPlatform": "Intel Ice Lake"})),
+            change(&json!({"minCpuPlatform": "Intel Ice Lake"})),
             "POST /compute/v1/projects/p/zones/z/instances/i/setMinCpuPlatform",
             REQUEST_ID,
         ),
@@ -169,7 +169,7 @@ fn cases() -> Vec<Case> {
         ),
         case(
             Operation::InstancesUpdateShieldedInstanceConfig,
-            change(json!({"enableSecureBoot": true})),
+            change(&json!({"enableSecureBoot": true})),
             "PATCH /compute/v1/projects/p/zones/z/instances/i/updateShieldedInstanceConfig",
             REQUEST_ID,
         ),
