@@ -18,6 +18,7 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Language, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::aws::AwsOptions;
+use crate::provider::gcp::GcpOptions;
 use crate::provider::rules::Rules;
 use crate::provider::sim::SimOptions;
 use crate::threads::{self, GROUPS_A_THREAD};
@@ -176,33 +177,18 @@ impl Checker<'_> {
 
     /// Checks the provider's options. An unknown option is a warning, since it has no effect.
     fn options(&self, findings: &mut Diagnostics) {
-        let known: &[&str] = match self.provider().map(|provider| provider.value) {
-            // These validate each option.
+        let options = self.config.shard.infra.options.as_ref();
+        match self.provider().map(|provider| provider.value) {
             Some(ProviderKind::Aws) => {
-                AwsOptions::from_node(self.config.shard.infra.options.as_ref(), findings);
-                return;
+                AwsOptions::from_node(options, findings);
+            }
+            Some(ProviderKind::Gcp) => {
+                GcpOptions::from_node(options, findings);
             }
             Some(ProviderKind::Sim) => {
-                SimOptions::from_node(self.config.shard.infra.options.as_ref(), findings);
-                return;
+                SimOptions::from_node(options, findings);
             }
-            Some(ProviderKind::Gcp) => &["project_id", "endpoint", "userdata_key"],
-            _ => return,
-        };
-        let Some(Node {
-            value: NodeValue::Object(entries),
-            ..
-        }) = &self.config.shard.infra.options
-        else {
-            return;
-        };
-        for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
-            let diagnostic = Diagnostic::warning(format!(
-                "nothing reads the option `{}` of this provider",
-                entry.key
-            ))
-            .at(entry.key_span, "has no effect");
-            findings.push(diagnostic.suggest(nearest(&entry.key, known.iter().copied())));
+            _ => {}
         }
     }
 

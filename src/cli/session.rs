@@ -30,6 +30,8 @@ use crate::load::load_for;
 use crate::provider::Cloud;
 #[cfg(feature = "aws")]
 use crate::provider::aws::{AwsCloud, AwsOptions};
+#[cfg(feature = "gcp")]
+use crate::provider::gcp::{GcpCloud, GcpOptions};
 use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
 use crate::redact;
@@ -166,10 +168,11 @@ impl<'g> Session<'g> {
             let cloud = SimCloud::open(&path, &options, provider, clock)?;
             return Ok(Box::new(cloud));
         }
-        if provider == ProviderKind::Aws {
-            return self.aws();
+        match provider {
+            ProviderKind::Aws => self.aws(),
+            ProviderKind::Gcp => self.gcp(),
+            _ => Err(no_client(provider).into()),
         }
-        Err(no_client(provider).into())
     }
 
     /// The client for EC2, with the usual AWS credentials.
@@ -216,6 +219,65 @@ impl<'g> Session<'g> {
     #[expect(clippy::unused_self, reason = "a build with the client needs it")]
     fn aws(&self) -> Result<Box<dyn Cloud>, Failure> {
         Err(no_client(ProviderKind::Aws).into())
+    }
+
+    /// The client for Compute Engine, with application default credentials.
+    ///
+    /// Fails if there are none, or if no project is named.
+    #[cfg(feature = "gcp")]
+    fn gcp(&self) -> Result<Box<dyn Cloud>, Failure> {
+        let config = self.config();
+        let infra = &config.shard.infra;
+        let mut findings = Diagnostics::default();
+        let options = GcpOptions::from_node(infra.options.as_ref(), &mut findings);
+        if findings.has_errors() {
+            return Err(findings.into());
+        }
+        let variables = ["GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"];
+        let named = variables.iter().filter_map(|name| std::env::var(name).ok());
+        let mut named = named.filter(|project| !project.is_empty());
+        let Some(project) = options.project_id.clone().or_else(|| named.next()) else {
+            let finding = Diagnostic::error("no project of Google Cloud is named");
+            return Err(Failure::new(
+                finding
+                    .at(infra.provider.span, "its instances are in a project")
+                    .hint("Set `project_id` in `shard.infra.options`, or GOOGLE_CLOUD_PROJECT"),
+            ));
+        };
+        let client = nstance_gce::Client::connect(&nstance_gce::ClientOptions {
+            endpoint: options.endpoint.clone(),
+            anonymous: options.anonymous,
+            impersonate: options.impersonate.clone(),
+            request_timeout: config.shard.request_timeout,
+            app_name: "nstance".to_owned(),
+            ..nstance_gce::ClientOptions::default()
+        })
+        .map_err(|error| {
+            let text = format!("Google Cloud can't be asked: {}", error.message);
+            let mut finding = Diagnostic::error(text);
+            if error.code == nstance_gce::ApiError::CREDENTIALS_NOT_FOUND {
+                finding = finding.hint("Log in (`gcloud auth application-default login`), or set GOOGLE_APPLICATION_CREDENTIALS");
+            }
+            Failure::new(finding)
+        })?;
+        let balancers = config.load_balancers.values();
+        let groups = balancers
+            .filter(|balancer| balancer.value.provider == Some(ProviderKind::Gcp))
+            .flat_map(|balancer| &balancer.value.targets);
+        Ok(Box::new(GcpCloud::new(
+            Arc::new(client),
+            options,
+            &project,
+            &infra.region.value,
+            groups.map(ToString::to_string).collect(),
+            Arc::clone(&self.clock),
+        )))
+    }
+
+    #[cfg(not(feature = "gcp"))]
+    #[expect(clippy::unused_self, reason = "a build with the client needs it")]
+    fn gcp(&self) -> Result<Box<dyn Cloud>, Failure> {
+        Err(no_client(ProviderKind::Gcp).into())
     }
 
     /// The embedded cloud's database.
@@ -542,18 +604,18 @@ fn held(holder: &LockInfo, now: Timestamp) -> Option<String> {
 fn no_client(provider: ProviderKind) -> Diagnostic {
     let name = provider.as_str();
     let finding = Diagnostic::error(format!("this build has no client for `{name}`"));
-    match provider {
-        ProviderKind::Aws => finding
-            .detail("its client is a feature of the build, since its SDK takes minutes to build")
-            .hint("Build it with its client: cargo install --path . --features aws")
-            .hint("Try it on the embedded cloud: --sim")
-            .hint("Plan without asking the cloud: nstance plan --refresh=false"),
-        ProviderKind::Gcp => finding
-            .detail("this version plans for it from the record alone, or on the embedded cloud")
-            .hint("Try it on the embedded cloud: --sim")
-            .hint("Plan without asking the cloud: nstance plan --refresh=false"),
-        _ => finding.hint("Try it on the embedded cloud: --sim"),
-    }
+    let feature = match provider {
+        ProviderKind::Aws => "aws",
+        ProviderKind::Gcp => "gcp",
+        _ => return finding.hint("Try it on the embedded cloud: --sim"),
+    };
+    finding
+        .detail("its client is a feature of the build, since its SDK takes minutes to build")
+        .hint(format!(
+            "Build it with its client: cargo install --path . --features {feature}"
+        ))
+        .hint("Try it on the embedded cloud: --sim")
+        .hint("Plan without asking the cloud: nstance plan --refresh=false")
 }
 
 /// The clock, fixed by `--now`.

@@ -262,7 +262,7 @@ pub struct LoadBalancer {
     /// `provider`; `None` for `tunnel`, which the server fills.
     pub provider: Option<ProviderKind>,
     /// What an instance is registered with: ARNs of target groups, each with `:PORT` where a port is
-    /// configured; names of network endpoint groups, of an instance group, or of the load balancer.
+    /// configured; names of instance groups, `networkEndpointGroups/NAME`, or the load balancer.
     pub targets: Vec<Arc<str>>,
 }
 

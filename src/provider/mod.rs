@@ -9,6 +9,7 @@
 
 pub mod aws;
 pub mod gcp;
+pub mod limits;
 mod options;
 pub mod proxmox;
 pub mod retry;
@@ -331,6 +332,8 @@ pub struct Attributes {
 pub enum ArgsForm {
     /// `DescribeInstances` of EC2, converted to members of `RunInstances`.
     Ec2,
+    /// The members of an Instance of Compute Engine.
+    Gcp,
 }
 
 impl Attributes {
@@ -356,6 +359,7 @@ impl Attributes {
         match self.form {
             None => Cow::Borrowed(&self.args),
             Some(ArgsForm::Ec2) => Cow::Owned(aws::normalize::normalized(asked, &self.args)),
+            Some(ArgsForm::Gcp) => Cow::Owned(gcp::normalize::normalized(asked, &self.args)),
         }
     }
 }

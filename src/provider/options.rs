@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::config::duration::parse_duration;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::provider::limits::Rate;
 
 /// Reads values and reports the expected types.
 pub(super) struct Reader<'a> {
@@ -120,4 +121,45 @@ impl Reader<'_> {
             default
         })
     }
+}
+
+/// An address that begins with `http://` or `https://`.
+pub(super) fn url(read: &mut Reader<'_>, key: &str, node: &Node) -> Option<String> {
+    let text = read.text(key, node)?;
+    let rest = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    let is_url = rest.is_some_and(|rest| !rest.is_empty());
+    if !is_url {
+        read.findings.push(
+            Diagnostic::error(format!("`{key}` isn't a URL"))
+                .at(node.span, "expected `https://` or `http://` and a host"),
+        );
+    }
+    is_url.then_some(text)
+}
+
+/// `burst` and `per_second`; what is left out or wrong is as in `default`.
+pub(super) fn rate(read: &mut Reader<'_>, key: &str, node: &Node, default: Rate) -> Rate {
+    let mut rate = default;
+    let unknown = |entry: &Entry| {
+        let finding = Diagnostic::error(format!("`{}` isn't a part of `{key}`", entry.key));
+        Some(finding.at(entry.key_span, format!("not known in `{key}`")))
+    };
+    let entries = read.object(&format!("`{key}`"), node, &["burst", "per_second"], unknown);
+    for (part, value) in entries.unwrap_or_default() {
+        match part {
+            "burst" => match number(value) {
+                Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= 1e9 => {
+                    rate.burst = number as u32;
+                }
+                _ => read.wrong(part, value, "a whole number, at least 1"),
+            },
+            "per_second" => {
+                rate.per_second = read.call_rate(part, value).unwrap_or(rate.per_second);
+            }
+            _ => {}
+        }
+    }
+    rate
 }

@@ -64,7 +64,10 @@ fn load_balancer(entry: &Entry, findings: &mut Diagnostics) -> Option<LoadBalanc
                     .map(|name| name.value)
                     .into_iter()
                     .collect(),
-                None => filled_list(&object, "network_endpoint_groups", findings),
+                None => filled_list(&object, "network_endpoint_groups", findings)
+                    .into_iter()
+                    .map(|name| format!("networkEndpointGroups/{name}").into())
+                    .collect(),
             }
         }
         Some(ProviderKind::Sim | ProviderKind::Yandex) => vec![Arc::clone(&entry.key)],

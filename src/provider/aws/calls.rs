@@ -9,10 +9,10 @@ use nstance_ec2::{Api, Operation};
 use serde_json::{Map, Value, json};
 
 use crate::clock::{Clock, Timestamp};
+use crate::provider::limits::Bucket;
 use crate::provider::{CloudError, CloudErrorKind};
 
 use super::errors;
-use super::limits::Bucket;
 use super::observe::{items, text};
 use super::options::AwsOptions;
 

@@ -5,7 +5,7 @@
 //! and tested without its SDK.
 //!
 //! [`AwsCloud`] is the client. `request`, `observe`, `normalize` and `update` are pure: they build
-//! requests, read answers, compare and plan updates. `calls` applies rate limits (`limits`),
+//! requests, read answers, compare and plan updates. `calls` applies rate limits,
 //! `errors` converts errors, `combine` batches calls.
 
 mod access;
@@ -15,7 +15,6 @@ mod cloud;
 mod combine;
 mod errors;
 mod images;
-mod limits;
 mod network;
 pub(crate) mod normalize;
 mod observe;
@@ -26,7 +25,6 @@ mod types;
 mod update;
 
 pub use cloud::AwsCloud;
-pub use limits::Rate;
 pub use options::AwsOptions;
 
 #[cfg(test)]

@@ -8,9 +8,8 @@ use std::time::Duration;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::DEFAULT_WAIT_TIMEOUT;
-use crate::provider::options::{Reader, number};
-
-use super::limits::Rate;
+use crate::provider::limits::Rate;
+use crate::provider::options::{Reader, rate, url};
 
 /// Options of the AWS client.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,45 +138,6 @@ fn role(read: &mut Reader<'_>, key: &str, node: &Node) -> Option<String> {
         );
     }
     is_role.then_some(text)
-}
-
-fn url(read: &mut Reader<'_>, key: &str, node: &Node) -> Option<String> {
-    let text = read.text(key, node)?;
-    let rest = ["http://", "https://"]
-        .iter()
-        .find_map(|scheme| text.strip_prefix(scheme));
-    let is_url = rest.is_some_and(|rest| !rest.is_empty());
-    if !is_url {
-        read.findings.push(
-            Diagnostic::error(format!("`{key}` isn't a URL"))
-                .at(node.span, "expected `https://` or `http://` and a host"),
-        );
-    }
-    is_url.then_some(text)
-}
-
-fn rate(read: &mut Reader<'_>, key: &str, node: &Node, default: Rate) -> Rate {
-    let mut rate = default;
-    let unknown = |entry: &Entry| {
-        let finding = Diagnostic::error(format!("`{}` isn't a part of `{key}`", entry.key));
-        Some(finding.at(entry.key_span, format!("not known in `{key}`")))
-    };
-    let entries = read.object(&format!("`{key}`"), node, &["burst", "per_second"], unknown);
-    for (part, value) in entries.unwrap_or_default() {
-        match part {
-            "burst" => match number(value) {
-                Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= 1e9 => {
-                    rate.burst = number as u32;
-                }
-                _ => read.wrong(part, value, "a whole number, at least 1"),
-            },
-            "per_second" => {
-                rate.per_second = read.call_rate(part, value).unwrap_or(rate.per_second);
-            }
-            _ => {}
-        }
-    }
-    rate
 }
 
 fn tags(read: &mut Reader<'_>, key: &str, node: &Node) -> Vec<String> {

@@ -9,6 +9,7 @@ use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::CloudErrorKind;
 use crate::provider::aws::AwsOptions;
+use crate::provider::gcp::GcpOptions;
 use crate::provider::options::{Reader, given, number};
 
 use super::images::SimImage;
@@ -174,9 +175,6 @@ const KEYS: [&str; 18] = [
     "strict_subnets",
 ];
 
-/// Options of the real clouds, ignored here, so that their configurations work with `--sim`.
-const KEYS_OF_OTHERS: [&str; 3] = ["project_id", "endpoint", "userdata_key"];
-
 impl SimOptions {
     /// Reads the options. An invalid one is reported and gets its default.
     pub fn from_node(node: Option<&Node>, findings: &mut Diagnostics) -> Self {
@@ -289,7 +287,8 @@ impl Reader<'_> {
     ) -> Option<Vec<(&'n str, &'n Node)>> {
         let unknown = |entry: &Entry| {
             let key = &*entry.key;
-            let is_of_others = KEYS_OF_OTHERS.contains(&key) || AwsOptions::names().contains(&key);
+            let is_of_others =
+                GcpOptions::names().contains(&key) || AwsOptions::names().contains(&key);
             let finding =
                 Diagnostic::error(format!("`{key}` isn't an option of the simulated cloud"))
                     .at(entry.key_span, format!("not known in `{of}`"));

@@ -8,7 +8,8 @@ use serde_json::json;
 use super::{Lab, refused, request};
 use crate::clock::Clock;
 use crate::config::model::{ImageFilter, ImageOrder, ImageSort};
-use crate::provider::aws::{AwsOptions, Rate};
+use crate::provider::aws::AwsOptions;
+use crate::provider::limits::Rate;
 use crate::provider::{
     AccessSample, Cloud, CloudErrorKind, ImageQuery, LaunchedUserdata, Verdict, WantedCapacity,
 };

@@ -3,8 +3,6 @@
 //! In: the args of one layer as written, paths of a spec, an instance's identity. Out: findings,
 //! [`Effect`]s, labels. Must not: call Compute Engine.
 
-mod members;
-
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -14,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::rules::{Effect, Ownership, effect_of, effective, managed_member};
 use crate::provider::shape::{self, Members, Shape};
 
-use members::INSTANCE;
+use super::members::INSTANCE;
 
 /// Members of an Instance that nstance manages, and what to use instead.
 const MANAGED: &[(&str, &str)] = &[
@@ -132,10 +130,26 @@ fn check_labels(labels: &Node, findings: &mut Diagnostics) {
 }
 
 /// Members that Compute Engine changes on a running instance.
-const IN_PLACE: &[&str] = &["Labels", "labels", "NetworkTags", "tags", "metadata"];
+const IN_PLACE: &[&str] = &[
+    "Labels",
+    "labels",
+    "NetworkTags",
+    "tags",
+    "metadata",
+    "deletionProtection",
+];
+
+/// Members of `scheduling` that are set once and for all.
+const SCHEDULED_ONCE: &[&str] = &[
+    "args.scheduling.preemptible",
+    "args.scheduling.provisioningModel",
+];
 
 /// Members that it changes on a stopped one.
 const RESTART: &[&str] = &[
+    "AutomaticRestart",
+    "OnHostMaintenance",
+    "scheduling",
     "MinCpuPlatform",
     "minCpuPlatform",
     "ServiceAccount",
@@ -147,6 +161,9 @@ const RESTART: &[&str] = &[
 
 /// What a change of the attribute at `path` requires.
 pub fn effect(path: &str) -> Effect {
+    if SCHEDULED_ONCE.iter().any(|once| path.starts_with(once)) {
+        return Effect::Replace;
+    }
     effect_of(path, IN_PLACE, RESTART)
 }
 
@@ -206,6 +223,11 @@ mod tests {
             ("args.ServiceAccounts[0].scopes", Effect::Restart),
             ("args.ShieldedInstanceConfig", Effect::Restart),
             ("args.SourceImage", Effect::Replace),
+            ("args.deletionProtection", Effect::InPlace),
+            ("args.OnHostMaintenance", Effect::Restart),
+            ("args.scheduling.automaticRestart", Effect::Restart),
+            ("args.scheduling.provisioningModel", Effect::Replace),
+            ("args.Preemptible", Effect::Replace),
             ("userdata", Effect::Replace),
             ("subnet_pool", Effect::Replace),
         ] {

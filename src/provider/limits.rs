@@ -1,4 +1,4 @@
-//! Rate limits: token buckets, as EC2 uses.
+//! Rate limits: token buckets, as clouds use them.
 //!
 //! In: the size and rate of a bucket. Out: a wait before a call. Must not: use another clock than
 //! the given one.

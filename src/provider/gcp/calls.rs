@@ -1,0 +1,201 @@
+//! API calls with rate limits, converted errors, pages, and operations followed to their end.
+//!
+//! In: operations and inputs. Out: outputs. Must not: retry a change; only the caller knows whether
+//! that is safe.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nstance_gce::{Api, Operation};
+use serde_json::{Value, json};
+
+use crate::clock::Clock;
+use crate::provider::limits::Bucket;
+use crate::provider::{CloudError, CloudErrorKind};
+
+use super::errors;
+use super::observe::{items, text};
+use super::options::GcpOptions;
+use super::paths::{Place, name};
+
+/// The largest page.
+const PAGE: u32 = 500;
+
+/// The rate-limited API of one project.
+pub(super) struct Calls {
+    api: Arc<dyn Api>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) place: Place,
+    reads: Bucket,
+    writes: Bucket,
+    wait_timeout: Duration,
+    poll_interval: Duration,
+}
+
+impl Calls {
+    pub(super) fn new(
+        api: Arc<dyn Api>,
+        clock: Arc<dyn Clock>,
+        place: Place,
+        options: &GcpOptions,
+    ) -> Self {
+        Self {
+            api,
+            clock,
+            place,
+            reads: Bucket::new(options.read_rate),
+            writes: Bucket::new(options.write_rate),
+            wait_timeout: options.wait_timeout,
+            poll_interval: options.poll_interval,
+        }
+    }
+
+    /// Makes one call in the project, after waiting for the rate limit.
+    ///
+    /// Fails with the converted error.
+    pub(super) fn call(&self, operation: Operation, mut input: Value) -> Result<Value, CloudError> {
+        if operation.is_read() {
+            self.reads.take(&*self.clock);
+        } else {
+            self.writes.take(&*self.clock);
+        }
+        let is_of_project = operation != Operation::ProjectsTestIamPermissions;
+        if is_of_project && input.get("project").is_none() {
+            input["project"] = self.place.project.as_str().into();
+        }
+        self.api
+            .call(operation, &input)
+            .map_err(|error| errors::told(operation, error))
+    }
+
+    /// One object; `None` if it doesn't exist.
+    ///
+    /// Fails if the call does.
+    pub(super) fn find(
+        &self,
+        operation: Operation,
+        input: Value,
+    ) -> Result<Option<Value>, CloudError> {
+        match self.call(operation, input) {
+            Err(error) if error.kind == CloudErrorKind::NotFound => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
+    /// All items of a list.
+    ///
+    /// Fails if a call does.
+    pub(super) fn pages(
+        &self,
+        operation: Operation,
+        mut input: Value,
+    ) -> Result<Vec<Value>, CloudError> {
+        input["maxResults"] = PAGE.into();
+        let mut found = Vec::new();
+        loop {
+            let mut answer = self.call(operation, input.clone())?;
+            if let Some(Value::Array(items)) = answer.get_mut("items").map(Value::take) {
+                found.extend(items);
+            }
+            match text(&answer, "nextPageToken").filter(|next| !next.is_empty()) {
+                Some(next) => input["pageToken"] = next.into(),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// One page of the instances of all zones that match a filter. One of the region's zones that
+    /// can't be reached is an error: its instances would be taken for missing.
+    ///
+    /// Fails if the call does.
+    pub(super) fn instances(
+        &self,
+        filter: &str,
+        page: Option<&str>,
+    ) -> Result<(Vec<Value>, Option<String>), CloudError> {
+        let mut input = json!({"maxResults": PAGE});
+        if !filter.is_empty() {
+            input["filter"] = filter.into();
+        }
+        if let Some(page) = page {
+            input["pageToken"] = page.into();
+        }
+        let answer = self.call(Operation::InstancesAggregatedList, input)?;
+        let own = format!("{}-", self.place.region);
+        let is_own = |scope: &str| name(scope).starts_with(&own);
+        let scopes = answer.get("items").and_then(Value::as_object);
+        let unreachable = items(&answer, "unreachables").filter_map(Value::as_str);
+        let warned = scopes.into_iter().flatten().filter(|(_, scope)| {
+            let warning = scope.get("warning");
+            warning.and_then(|warning| text(warning, "code")) == Some("UNREACHABLE")
+        });
+        let mut missing = unreachable.chain(warned.map(|(scope, _)| scope.as_str()));
+        if let Some(scope) = missing.find(|scope| is_own(scope)) {
+            return Err(CloudError::new(
+                CloudErrorKind::Transient,
+                "UNREACHABLE",
+                format!("the instances of {scope} can't be listed"),
+            ));
+        }
+        let found = scopes.into_iter().flatten();
+        let found = found.flat_map(|(_, scope)| items(scope, "instances").cloned());
+        let next = text(&answer, "nextPageToken").filter(|next| !next.is_empty());
+        Ok((found.collect(), next.map(str::to_owned)))
+    }
+
+    /// Changes something, and waits until that is done.
+    ///
+    /// Fails if the call does, if its operation ends with an error, or on a timeout.
+    pub(super) fn change(&self, operation: Operation, input: Value) -> Result<(), CloudError> {
+        let begun = self.call(operation, input)?;
+        self.follow(operation, begun)
+    }
+
+    /// Waits for the end of an operation, and looks whether it ended with an error.
+    fn follow(&self, operation: Operation, begun: Value) -> Result<(), CloudError> {
+        let end = self.clock.now().after(self.wait_timeout);
+        let mut latest = begun;
+        loop {
+            if text(&latest, "status") == Some("DONE") {
+                return errors::of_operation(operation, &latest).map_or(Ok(()), Err);
+            }
+            let (Some(id), Some(zone)) = (text(&latest, "name"), text(&latest, "zone")) else {
+                return Err(CloudError::new(
+                    CloudErrorKind::Ambiguous,
+                    "UnreadableAnswer",
+                    format!("the answer to {operation} is no operation of a zone"),
+                ));
+            };
+            let input = json!({"zone": name(zone), "operation": id});
+            let left = end.since(self.clock.now());
+            if left.is_zero() {
+                let seconds = self.wait_timeout.as_secs();
+                return Err(CloudError::new(
+                    CloudErrorKind::Ambiguous,
+                    "WaitTimeout",
+                    format!("{operation} (operation {id}) wasn't done within {seconds}s"),
+                )
+                .hint(
+                    "run apply again; `wait_timeout` in `shard.infra.options` says how long is waited",
+                ));
+            }
+            self.clock.sleep(self.poll_interval.min(left));
+            match self.call(Operation::ZoneOperationsGet, input) {
+                Ok(answer) => latest = answer,
+                Err(error) if error.kind.is_retryable() => {}
+                Err(mut error) => {
+                    // The operation goes on all the same.
+                    error.kind = CloudErrorKind::Ambiguous;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Waits while connections of an instance may drain.
+    pub(super) fn wait(&self, time: Duration) {
+        if !time.is_zero() {
+            self.clock.sleep(time);
+        }
+    }
+}
