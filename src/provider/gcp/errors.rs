@@ -102,9 +102,11 @@ fn kind_of_code(code: &str) -> Option<CloudErrorKind> {
             CloudErrorKind::TokenMismatch
         }
         "forbidden"
+        | "iamPermissionDenied"
         | "PERMISSION_DENIED"
         | "PERMISSIONS_ERROR"
         | "accessNotConfigured"
+        | "serviceDisabled"
         | "authError" => CloudErrorKind::Denied,
         code if code.starts_with("ZONE_RESOURCE_POOL_EXHAUSTED")
             || matches!(
@@ -139,7 +141,7 @@ fn hint(operation: Operation, code: &str, message: &str) -> Option<String> {
         ApiError::NO_CONNECTION => {
             "look at the network, and at `endpoint` in `shard.infra.options` if it is set".into()
         }
-        "accessNotConfigured" => {
+        "accessNotConfigured" | "serviceDisabled" => {
             "enable the Compute Engine API in the project: gcloud services enable compute.googleapis.com".into()
         }
         "forbidden" | "iamPermissionDenied" | "PERMISSION_DENIED" | "PERMISSIONS_ERROR" => {
