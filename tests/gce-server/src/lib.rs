@@ -1,0 +1,36 @@
+//! A fake of Compute Engine's REST API, for tests.
+//!
+//! In: calls of the API on loopback, and faults that a test asks for. Out: answers as Compute Engine
+//! would give them; a log of the calls. Must not: speak with anyone, or depend on the time.
+//!
+//! Requests and answers are checked against Google's own discovery document, so a request that
+//! Google wouldn't take is refused here, and an answer that Google couldn't give is an error of
+//! this server, which tests find in [`Server::violations`]. What takes time at Google takes looks
+//! here: an operation is done once it was asked for often enough.
+//!
+//! Each [`Server`] is a project of its own, so tests run side by side.
+
+mod access;
+mod balancing;
+mod calls;
+mod clock;
+mod discovery;
+mod error;
+mod fault;
+mod filter;
+mod http;
+mod images;
+mod instances;
+mod list;
+mod machine;
+mod operations;
+mod quotas;
+mod server;
+mod world;
+
+pub use calls::{Call, Outcome};
+pub use discovery::{DISCOVERY, Document};
+pub use error::{OPERATION_ERRORS, OperationError, REFUSALS, Refusal};
+pub use fault::{Fault, Rule};
+pub use server::{PROJECT, Server};
+pub use world::{Habits, LINK, PROJECT_NUMBER};
