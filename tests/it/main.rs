@@ -14,6 +14,8 @@ mod bad_moments;
 mod bad_states;
 mod bad_templates;
 mod bosh;
+#[cfg(any(feature = "aws", feature = "gcp"))]
+mod clouds;
 mod completions;
 mod convert;
 mod corpus;
@@ -22,6 +24,8 @@ mod doctor;
 mod drift;
 mod erb;
 mod fmt;
+#[cfg(feature = "gcp")]
+mod gcp;
 mod graph;
 mod images;
 mod import;

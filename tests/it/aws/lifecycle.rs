@@ -7,6 +7,12 @@ use super::world::{Aws, FLEET};
 #[test]
 fn a_fleet_lives() {
     let Some(aws) = Aws::with(FLEET) else { return };
+    crate::clouds::a_fleet_lives(&aws);
+}
+
+#[test]
+fn a_fleet_lives() {
+    let Some(aws) = Aws::with(FLEET) else { return };
     assert_snapshot!("life_01_plan", aws.told("plan --detailed-exitcode"));
     assert!(aws.live().is_empty(), "a plan makes nothing");
     assert_snapshot!("life_02_apply", aws.apply(""));

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use nstance_ec2_proxy::{Element, Moto, Proxy};
 
+use crate::clouds::{Account, Seen, put};
 use crate::harness::{Ended, Harness};
 
 pub(crate) const REGION: &str = "eu-north-1";
@@ -457,15 +458,40 @@ fn form(prefix: &str, number: usize) -> String {
     format!("{prefix}{number:017}")
 }
 
-/// Replaces what follows each `mark`, as far as `is_part` holds.
-fn put(text: &str, mark: &str, put: &str, is_part: fn(char) -> bool) -> String {
-    let mut parts = text.split(mark);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = part.trim_start_matches(is_part);
-        out.push_str(mark);
-        out.push_str(if rest.len() < part.len() { put } else { "" });
-        out.push_str(rest);
+impl Account for Aws {
+    fn harness(&self) -> &Harness {
+        &self.harness
     }
-    out
+
+    fn run(&self, words: &str) -> Ended {
+        Self::run(self, words)
+    }
+
+    fn live(&self) -> Vec<Seen> {
+        let live = Self::live(self).into_iter();
+        live.map(|one| Seen {
+            instance_id: one.tag("nstance:instance-id").to_owned(),
+            team: one.tag("team").to_owned(),
+            address: one.address.clone(),
+            id: one.id.clone(),
+        })
+        .collect()
+    }
+
+    fn set_team(&self, id: &str, value: &str) {
+        let tags = [
+            ("ResourceId.1", id),
+            ("Tag.1.Key", "team"),
+            ("Tag.1.Value", value),
+        ];
+        self.call("CreateTags", &tags);
+    }
+
+    fn delete(&self, id: &str) {
+        self.call("TerminateInstances", &[("InstanceId.1", id)]);
+    }
+
+    fn stop(&self, id: &str) {
+        self.call("StopInstances", &[("InstanceId.1", id)]);
+    }
 }
