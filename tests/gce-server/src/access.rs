@@ -1,4 +1,4 @@
-//! What tests do to a project, past its API.
+//! Changes that tests make to a project without its API.
 //!
 //! In: what happens outside the program under test. Out: the project's resources. Must not: count as
 //! a look, or be logged.
@@ -87,7 +87,12 @@ impl Server {
     /// Stops an instance at once, as somebody else would.
     #[track_caller]
     pub fn stop(&self, name: &str) {
-        self.set_status(name, "TERMINATED");
+        let mut world = self.world();
+        let key = key(&world, name);
+        let now = world.clock.tick();
+        if let Some(instance) = world.instances.get_mut(&key) {
+            instance.terminate(&now);
+        }
     }
 
     /// Suspends an instance at once.

@@ -37,7 +37,7 @@ pub struct Document {
 pub(crate) struct Method {
     /// As in `instances.insert`.
     pub(crate) name: String,
-    http_method: String,
+    verb: String,
     /// The path's parts; `{NAME}` stands for a parameter.
     path: Vec<String>,
     parameters: Map<String, Value>,
@@ -121,15 +121,11 @@ impl Document {
     }
 
     /// The method of a path and its parameters in the path, decoded.
-    pub(crate) fn find(
-        &self,
-        http_method: &str,
-        path: &str,
-    ) -> Option<(&Method, Vec<(String, String)>)> {
+    pub(crate) fn find(&self, verb: &str, path: &str) -> Option<(&Method, Vec<(String, String)>)> {
         let path = path.strip_prefix(&*self.base_path)?;
         let parts: Vec<&str> = path.split('/').collect();
         self.methods.iter().find_map(|method| {
-            if method.http_method != http_method || method.path.len() != parts.len() {
+            if method.verb != verb || method.path.len() != parts.len() {
                 return None;
             }
             let mut parameters = Vec::new();
@@ -283,7 +279,7 @@ impl Document {
             out.push(Invalid::new(place, Problem::Type(expected)));
         };
         match (expected, value) {
-            ("any", _) | ("boolean", Value::Bool(_)) => {}
+            ("any", _) | ("boolean", Value::Bool(_)) | ("number", Value::Number(_)) => {}
             ("string", Value::String(text)) => {
                 let fits = match format {
                     "int64" => text.parse::<i64>().is_ok(),
@@ -306,7 +302,6 @@ impl Document {
                     wrong(out);
                 }
             }
-            ("number", Value::Number(_)) => {}
             ("array", Value::Array(items)) => {
                 let item_schema = resolved.get("items").unwrap_or(&Value::Null);
                 // The document puts the pattern of a list's strings on the list.
@@ -421,7 +416,7 @@ fn add_methods(prefix: &str, resources: &Map<String, Value>, out: &mut Vec<Metho
             let parameters = content.get("parameters").and_then(Value::as_object);
             out.push(Method {
                 name: format!("{name}{method}"),
-                http_method: text("httpMethod")?,
+                verb: text("httpMethod")?,
                 path: text("path")?.split('/').map(str::to_owned).collect(),
                 parameters: parameters.cloned().unwrap_or_default(),
                 request: reference("request"),

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::balancing::Member;
 use crate::error::{OperationError, Refusal};
-use crate::instances::LABELS_CHANGED;
 use crate::server::Ask;
 use crate::world::{Key, LINK, PROJECT_NUMBER, World, items, refresh, remove};
 
@@ -23,12 +22,12 @@ pub(crate) enum Effect {
     Stop,
     /// A spot instance is taken away.
     Preempt,
-    /// A member of the instance gets a value, unless the fingerprint at a pointer has changed.
-    /// Null removes the member.
+    /// A member of the instance gets a value, unless its fingerprint has changed. Null removes the
+    /// member.
     Change {
         member: &'static str,
         value: Value,
-        expected: Option<(&'static str, String)>,
+        expected: Option<Fingerprint>,
     },
     /// The state is what was asked for already.
     Nothing,
@@ -36,6 +35,16 @@ pub(crate) enum Effect {
     RemoveInstances(Vec<String>),
     Attach(Vec<(String, Value)>),
     Detach(Vec<Value>),
+}
+
+/// A fingerprint that a change depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct Fingerprint {
+    /// Where the instance has it, as a JSON pointer.
+    pub(crate) pointer: &'static str,
+    pub(crate) value: String,
+    /// The error's message when it has changed.
+    pub(crate) stale: &'static str,
 }
 
 #[derive(Debug)]
@@ -260,7 +269,7 @@ impl World {
         let error = match error {
             Some(error) => {
                 if matches!(effect, Effect::Insert) {
-                    // It never was.
+                    // The instance was never created.
                     self.remove(&target);
                 } else if about_instance && let Some(instance) = self.instances.get_mut(&target) {
                     instance.resource["status"] = before;
@@ -287,14 +296,12 @@ impl World {
                 self.remove(target);
             }
             Effect::Insert | Effect::Start => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
-                instance.resource["status"] = json!("RUNNING");
-                instance.resource["lastStartTimestamp"] = json!(now);
+                self.instances.get(target).ok_or_else(missing)?;
+                self.run(target, now);
             }
             Effect::Stop => {
                 let instance = self.instances.get_mut(target).ok_or_else(missing)?;
-                instance.resource["status"] = json!("TERMINATED");
-                instance.resource["lastStopTimestamp"] = json!(now);
+                instance.terminate(now);
             }
             Effect::Preempt => {
                 let instance = self.instances.get_mut(target).ok_or_else(missing)?;
@@ -302,8 +309,7 @@ impl World {
                 if scheduling["instanceTerminationAction"] == "DELETE" {
                     self.remove(target);
                 } else {
-                    instance.resource["status"] = json!("TERMINATED");
-                    instance.resource["lastStopTimestamp"] = json!(now);
+                    instance.terminate(now);
                 }
             }
             Effect::Change {
@@ -313,15 +319,15 @@ impl World {
             } => {
                 let instance = self.instances.get_mut(target).ok_or_else(missing)?;
                 let resource = &mut instance.resource;
-                if let Some((pointer, expected)) = expected
+                if let Some(expected) = expected
                     && resource
-                        .pointer(pointer)
-                        .is_none_or(|now| *now != *expected)
+                        .pointer(expected.pointer)
+                        .is_none_or(|now| *now != *expected.value)
                 {
                     return Err(OperationError::new(
                         "CONDITION_NOT_MET",
                         412,
-                        LABELS_CHANGED,
+                        expected.stale,
                     ));
                 }
                 if value.is_null() {
