@@ -6,8 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::balancing::{EndpointGroup, InstanceGroup, Service, scope};
+use crate::calls::{Call, Outcome};
+use crate::instances;
 use crate::operations::Effect;
-use crate::server::Server;
+use crate::server::{Ask, Server};
 use crate::world::{Habits, Key, LINK, World, fingerprint, refresh, remove};
 
 impl Server {
@@ -49,6 +51,36 @@ impl Server {
             .values()
             .map(|one| one.resource.clone())
             .collect()
+    }
+
+    /// Creates an instance as somebody else would; it runs at once. The body is that of
+    /// `instances.insert`.
+    ///
+    /// # Panics
+    /// Where the body isn't valid.
+    #[track_caller]
+    pub fn insert(&self, zone: &str, body: &Value) {
+        let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut world = self.world();
+        let call = Call {
+            method: "instances.insert".to_owned(),
+            parameters: vec![
+                parameter("project", &world.project),
+                parameter("zone", zone),
+            ],
+            body: body.clone(),
+            authorized: false,
+            outcome: Outcome::Answered,
+        };
+        let ask = Ask {
+            document: self.document(),
+            call: &call,
+            end: None,
+        };
+        let operation = instances::insert(&mut world, &ask);
+        let operation = operation.unwrap_or_else(|refusal| panic!("{}", refusal.message));
+        let name = operation["name"].as_str().unwrap_or_default();
+        world.wait(&(zone.to_owned(), name.to_owned()));
     }
 
     /// Changes an instance as somebody else would; its fingerprints change, too.

@@ -126,6 +126,7 @@ pub(crate) fn list_instances(world: &mut World, ask: &Ask) -> Result<Value, Refu
             entries.push((member.name.clone(), entry));
         }
     }
+    world.look_at_group(&key);
     let page = world.pages.page(ask, "InstanceWithNamedPorts", entries)?;
     Ok(list::answer(
         "compute#instanceGroupsListInstances",
@@ -204,6 +205,7 @@ pub(crate) fn list_endpoints(world: &mut World, ask: &Ask) -> Result<Value, Refu
             entry,
         ));
     }
+    world.look_at_group(&key);
     let page = world
         .pages
         .page(ask, "NetworkEndpointWithHealthStatus", entries)?;

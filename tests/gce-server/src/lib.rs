@@ -13,6 +13,7 @@
 mod access;
 mod balancing;
 mod calls;
+mod chance;
 mod clock;
 mod discovery;
 mod error;
@@ -29,6 +30,7 @@ mod server;
 mod world;
 
 pub use calls::{Call, Outcome};
+pub use chance::Chance;
 pub use discovery::{DISCOVERY, Document};
 pub use error::{OPERATION_ERRORS, OperationError, REFUSALS, Refusal};
 pub use fault::{Fault, Rule};

@@ -225,13 +225,22 @@ impl World {
         }
     }
 
-    /// A look at an instance is one at what becomes of it.
+    /// A look at an instance is one at its operations.
     pub(crate) fn look_at_instance(&mut self, target: &Key) {
-        let of_it = self
+        self.look_at_operations(|one| one.target == *target && one.is_about_instance());
+    }
+
+    /// A look at a group's members is one at its operations.
+    pub(crate) fn look_at_group(&mut self, target: &Key) {
+        self.look_at_operations(|one| one.target == *target && !one.is_about_instance());
+    }
+
+    fn look_at_operations(&mut self, which: impl Fn(&Operation) -> bool) {
+        let found = self
             .operations
             .iter()
-            .filter(|(_, one)| one.target == *target && one.is_about_instance() && !one.is_done());
-        let keys: Vec<Key> = of_it.map(|(key, _)| key.clone()).collect();
+            .filter(|(_, one)| which(one) && !one.is_done());
+        let keys: Vec<Key> = found.map(|(key, _)| key.clone()).collect();
         for key in keys {
             self.look_at_operation(&key);
         }

@@ -12,8 +12,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use nstance_gce_server::{
-    Document, Fault, Habits, OPERATION_ERRORS, OperationError, Outcome, REFUSALS, Refusal, Rule,
-    Server,
+    Chance, Document, Fault, Habits, OPERATION_ERRORS, OperationError, Outcome, REFUSALS, Refusal,
+    Rule, Server,
 };
 
 const ZONE: &str = "zones/us-central1-a";
@@ -1189,4 +1189,45 @@ fn what_googles_client_sends_is_taken() {
     assert_eq!(calls[0].body["name"], "a");
     assert!(!calls[0].authorized);
     gce.clean();
+}
+
+#[test]
+fn looks_at_members_count() {
+    let Some(gce) = Gce::start() else { return };
+    gce.server.insert("us-central1-a", &instance("a"));
+    assert_eq!(gce.status("a"), "RUNNING");
+    assert!(gce.server.take_calls().is_empty());
+    gce.server.add_instance_group("us-central1-a", "ig");
+    let path = format!("{ZONE}/instanceGroups/ig");
+    let added = json!({"instances": [{"instance": format!("{ZONE}/instances/a")}]});
+    gce.server
+        .add(Rule::next("instanceGroups.addInstances", Fault::LoseAnswer));
+    let target = format!("/compute/v1/projects/test-project/{path}/addInstances");
+    assert_eq!(gce.raw("POST", &target, Some(&added)), None);
+    let look = || {
+        gce.post(&format!("{path}/listInstances"), &json!({}))
+            .get("items")
+            .is_some()
+    };
+    assert_eq!([look(), look(), look()], [false, false, true]);
+    gce.clean();
+}
+
+#[test]
+fn chance_strikes_some_calls() {
+    let Some(gce) = Gce::quick() else { return };
+    gce.server.set_chance(Some(Chance {
+        seed: 1,
+        throttled: 500,
+        ..Chance::default()
+    }));
+    let path = format!("{ZONE}/instances");
+    let statuses = (0..20).map(|_| gce.call("GET", &path, None).0);
+    let (answered, refused): (Vec<u16>, Vec<u16>) = statuses.partition(|status| *status == 200);
+    assert!(
+        answered.len() > 3 && refused.len() > 3,
+        "{answered:?} {refused:?}"
+    );
+    gce.server.set_chance(None);
+    assert_eq!(gce.call("GET", &path, None).0, 200);
 }
