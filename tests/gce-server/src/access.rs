@@ -141,7 +141,7 @@ impl Server {
         world.remove(&key);
     }
 
-    /// Takes a spot instance away: it is stopping, and, after as many looks as an operation takes,
+    /// Preempts a spot instance: it is stopping, and, after as many looks as an operation takes,
     /// stopped or deleted, as its scheduling says.
     ///
     /// # Panics
@@ -295,7 +295,7 @@ impl Server {
         }
     }
 
-    /// Takes a permission away, as in `compute.instances.create`. Only `testIamPermissions` knows;
+    /// Denies a permission, as in `compute.instances.create`. Only `testIamPermissions` knows;
     /// for a method that is forbidden, add a rule.
     pub fn deny(&self, permission: &str) {
         self.world().denied.insert(permission.to_owned());

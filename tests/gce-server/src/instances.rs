@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::discovery::decode_base64;
 use crate::error::{OperationError, Refusal};
 use crate::list;
 use crate::machine::MachineType;
@@ -904,14 +905,17 @@ fn fresh(
     stale: &'static str,
 ) -> Result<Fingerprint, Refusal> {
     let current = world.instances[key].resource.pointer(pointer);
-    match current.and_then(Value::as_str) {
-        Some(current) if given == current => Ok(Fingerprint {
-            pointer,
-            value: current.to_owned(),
-            stale,
-        }),
-        _ => Err(Refusal::stale(stale)),
+    let current = current.and_then(Value::as_str).unwrap_or_default();
+    // As bytes: clients decode a fingerprint and encode it again, in an alphabet of their choice.
+    let given = given.as_str().unwrap_or_default();
+    if decode_base64(given) != decode_base64(current) {
+        return Err(Refusal::stale(stale));
     }
+    Ok(Fingerprint {
+        pointer,
+        value: current.to_owned(),
+        stale,
+    })
 }
 
 fn change(

@@ -20,7 +20,7 @@ pub(crate) enum Effect {
     Delete,
     Start,
     Stop,
-    /// A spot instance is taken away.
+    /// A spot instance is preempted.
     Preempt,
     /// A member of the instance gets a value, unless its fingerprint has changed. Null removes the
     /// member.

@@ -1,4 +1,4 @@
-//! The server: connections, faults, validation, and which call goes where.
+//! The server: connections, faults, validation, dispatch.
 //!
 //! In: connections on loopback. Out: replies. Must not: know what a method does.
 
@@ -444,6 +444,10 @@ fn refusal(invalid: &Invalid, call: &Call) -> Refusal {
         Problem::Missing => {
             let message = format!("Required field '{place}' not specified");
             Refusal::new(400, "required", message)
+        }
+        Problem::Repeated => {
+            let message = format!("Parameter '{place}' is repeated");
+            Refusal::new(400, "badRequest", message)
         }
         Problem::Type(expected) => {
             let message = format!("Invalid value at '{place}' ({expected})");
