@@ -178,7 +178,9 @@ pub(crate) fn insert(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
             }
         }
     }
+    let mut created = Vec::new();
     for (disk, content) in disks {
+        created.push(disk.clone());
         world.disks.insert((key.0.clone(), disk), content);
     }
     let id = resource["id"].clone();
@@ -188,7 +190,14 @@ pub(crate) fn insert(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
     world
         .instances
         .insert(key.clone(), Instance { resource, hidden });
-    Ok(world.begin(ask, "insert", (&path, &id), &key, Effect::Insert, error))
+    Ok(world.begin(
+        ask,
+        "insert",
+        (&path, &id),
+        &key,
+        Effect::Insert { disks: created },
+        error,
+    ))
 }
 
 /// The quota that an instance would exceed: the call's error, or the operation's.

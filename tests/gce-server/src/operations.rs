@@ -15,8 +15,11 @@ use crate::world::{Key, LINK, PROJECT_NUMBER, World, items, refresh, remove};
 /// What an operation does when it ends.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// The instance, which is there already, runs.
-    Insert,
+    /// The instance, which is there already, runs. Without an effect it goes, with the disks that
+    /// were created for it.
+    Insert {
+        disks: Vec<String>,
+    },
     Delete,
     Start,
     Stop,
@@ -73,7 +76,7 @@ impl Operation {
 
     fn is_about_instance(&self) -> bool {
         match self.effect {
-            Effect::Insert
+            Effect::Insert { .. }
             | Effect::Delete
             | Effect::Start
             | Effect::Stop
@@ -209,7 +212,7 @@ impl World {
         }
         operation.resource["status"] = json!("RUNNING");
         operation.resource["progress"] = json!(operation.looks * 100 / operation.total);
-        let begins = matches!(operation.effect, Effect::Insert | Effect::Start);
+        let begins = matches!(operation.effect, Effect::Insert { .. } | Effect::Start);
         if let Some(instance) = self.instances.get_mut(&operation.target)
             && begins
             && instance.resource["status"] == "PROVISIONING"
@@ -258,7 +261,8 @@ impl World {
     fn cancel_insert(&mut self, target: &Key) {
         let now = self.clock.tick();
         for operation in self.operations.values_mut() {
-            let is_it = operation.target == *target && matches!(operation.effect, Effect::Insert);
+            let is_it =
+                operation.target == *target && matches!(operation.effect, Effect::Insert { .. });
             if is_it && !operation.is_done() {
                 let message = "The operation was canceled by another operation on the resource.";
                 let error = OperationError::new("OPERATION_CANCELED_BY_USER", 409, message);
@@ -273,17 +277,25 @@ impl World {
             return;
         };
         let (target, effect) = (operation.target.clone(), operation.effect.clone());
-        let (error, before) = (operation.error.clone(), operation.before.clone());
+        let before = operation.before.clone();
         let about_instance = operation.is_about_instance();
-        let error = match error {
+        // Another instance may have the name by now.
+        let instance = self.instances.get(&target);
+        let is_there =
+            instance.is_some_and(|one| one.resource["id"] == operation.resource["targetId"]);
+        let error = match operation.error.clone() {
             Some(error) => {
-                if matches!(effect, Effect::Insert) {
-                    // The instance was never created.
-                    self.remove(&target);
-                } else if about_instance && let Some(instance) = self.instances.get_mut(&target) {
-                    instance.resource["status"] = before;
+                if is_there {
+                    self.undo(&target, &effect, before);
                 }
                 Some(error)
+            }
+            None if about_instance && !is_there => {
+                let message = format!(
+                    "The resource '{}' was not found",
+                    self.instance_path(&target)
+                );
+                Some(OperationError::new("RESOURCE_NOT_FOUND", 404, message))
             }
             None => self.apply(&target, effect, &now).err(),
         };
@@ -292,28 +304,48 @@ impl World {
         }
     }
 
+    /// Undoes what an operation did as it began.
+    fn undo(&mut self, target: &Key, effect: &Effect, before: Value) {
+        match effect {
+            Effect::Insert { disks } => {
+                self.remove(target);
+                for disk in disks {
+                    self.disks.remove(&(target.0.clone(), disk.clone()));
+                }
+            }
+            Effect::Delete | Effect::Start | Effect::Stop | Effect::Preempt => {
+                if let Some(instance) = self.instances.get_mut(target) {
+                    instance.resource["status"] = before;
+                }
+            }
+            Effect::Change { .. }
+            | Effect::Nothing
+            | Effect::AddInstances(_)
+            | Effect::RemoveInstances(_)
+            | Effect::Attach(_)
+            | Effect::Detach(_) => {}
+        }
+    }
+
+    /// Carries out what an operation on something that is there does at its end.
     fn apply(&mut self, target: &Key, effect: Effect, now: &str) -> Result<(), OperationError> {
-        let path = self.instance_path(target);
-        let missing = || {
-            let message = format!("The resource '{path}' was not found");
-            OperationError::new("RESOURCE_NOT_FOUND", 404, message)
-        };
         match effect {
             Effect::Nothing => {}
             Effect::Delete => {
-                self.instances.get(target).ok_or_else(missing)?;
                 self.remove(target);
             }
-            Effect::Insert | Effect::Start => {
-                self.instances.get(target).ok_or_else(missing)?;
+            Effect::Insert { .. } | Effect::Start => {
                 self.run(target, now);
             }
             Effect::Stop => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
-                instance.terminate(now);
+                if let Some(instance) = self.instances.get_mut(target) {
+                    instance.terminate(now);
+                }
             }
             Effect::Preempt => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
+                let Some(instance) = self.instances.get_mut(target) else {
+                    return Ok(());
+                };
                 let scheduling = &instance.resource["scheduling"];
                 if scheduling["instanceTerminationAction"] == "DELETE" {
                     self.remove(target);
@@ -326,7 +358,9 @@ impl World {
                 value,
                 expected,
             } => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
+                let Some(instance) = self.instances.get_mut(target) else {
+                    return Ok(());
+                };
                 let resource = &mut instance.resource;
                 if let Some(expected) = expected
                     && resource

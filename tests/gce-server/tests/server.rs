@@ -5,8 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 #![expect(clippy::print_stderr, reason = "a skipped test says so")]
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -1232,4 +1233,68 @@ fn chance_chooses_calls() {
     );
     gce.server.set_chance(None);
     assert_eq!(gce.call("GET", &path, None).0, 200);
+}
+
+#[test]
+fn an_invalid_answer_is_a_violation() {
+    let Some(gce) = Gce::quick() else { return };
+    gce.insert("a");
+    gce.server
+        .edit("a", |resource| resource["wings"] = json!(2));
+    let refused = gce.refused("GET", &format!("{ZONE}/instances/a"), None);
+    assert_eq!((refused.0, &*refused.1), (500, "violation"));
+    assert_eq!(
+        gce.server.violations(),
+        ["answer of instances.get: answer.wings is unknown"]
+    );
+}
+
+#[test]
+fn the_program_ends_with_its_standard_input() {
+    let Some(_) = Gce::start() else { return };
+    let mut program = Command::new(env!("CARGO_BIN_EXE_nstance-gce-server"))
+        .arg("0")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stdout = program.stdout.take().unwrap();
+    BufReader::new(stdout).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap();
+    assert!(TcpStream::connect(address).is_ok(), "{line}");
+    drop(program.stdin.take());
+    assert!(program.wait().unwrap().success());
+}
+
+#[test]
+fn operations_affect_their_own_instance() {
+    let Some(gce) = Gce::start() else { return };
+    let path = format!("{ZONE}/instances");
+    // A failed insert leaves no disk, not even one that would have stayed.
+    let error = || Fault::EndOperation(OperationError::named("INTERNAL_ERROR"));
+    gce.server.add(Rule::next("instances.insert", error()));
+    let mut body = instance("a");
+    body["disks"][0]["autoDelete"] = json!(false);
+    gce.wait(&gce.post(&path, &body));
+    assert!(gce.server.disks().is_empty());
+    // An operation on an instance that is gone doesn't affect the next of its name.
+    gce.server.insert("us-central1-a", &instance("a"));
+    let (_, deleted) = gce.call("DELETE", &format!("{path}/a"), None);
+    gce.server.delete("a");
+    gce.server.insert("us-central1-a", &instance("a"));
+    let failed = gce.wait(&deleted);
+    assert_eq!(failed["error"]["errors"][0]["code"], "RESOURCE_NOT_FOUND");
+    assert_eq!(gce.status("a"), "RUNNING");
+    // A failed change leaves the status as it is.
+    let inserted = gce.insert("b");
+    gce.server
+        .add(Rule::next("instances.setDeletionProtection", error()));
+    let protect = format!("{path}/b/setDeletionProtection");
+    let protected = gce.call("POST", &protect, None).1;
+    gce.wait(&inserted);
+    gce.wait(&protected);
+    assert_eq!(gce.status("b"), "RUNNING");
+    assert_eq!(gce.server.instance("b")["deletionProtection"], false);
+    gce.clean();
 }
