@@ -183,6 +183,12 @@ pub(crate) fn insert(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
         created.push(disk.clone());
         world.disks.insert((key.0.clone(), disk), content);
     }
+    for disk in items(&resource["disks"]) {
+        let name = last(disk["source"].as_str().unwrap_or_default()).to_owned();
+        if let Some(disk) = world.disks.get_mut(&(key.0.clone(), name)) {
+            disk["users"] = json!([resource["selfLink"]]);
+        }
+    }
     let id = resource["id"].clone();
     refresh(&mut resource);
     world.lingering.retain(|one: &Lingering| one.key != key);
@@ -605,12 +611,6 @@ fn disks(
             made.push((name.clone(), content));
             name
         };
-        let link = format!("{LINK}{}", world.instance_path(key));
-        if let Some(known) = world.disks.get_mut(&(zone.clone(), name.clone())) {
-            known["users"] = json!([link]);
-        } else if let Some((_, content)) = made.last_mut() {
-            content["users"] = json!([link]);
-        }
         disk["source"] = json!(format!(
             "{LINK}{}",
             world.path(&format!("zones/{zone}/disks/{name}"))

@@ -831,6 +831,14 @@ fn disks_outlive_instances_that_keep_them() {
     );
     let mut body = instance("b");
     body["disks"][0] = json!({"boot": true, "source": format!("{ZONE}/disks/a")});
+    // A refused call attaches nothing.
+    let mut refused = body.clone();
+    refused["networkInterfaces"] = json!([]);
+    gce.refused("POST", &format!("{ZONE}/instances"), Some(&refused));
+    refused = body.clone();
+    let other = json!({"source": format!("{ZONE}/disks/none")});
+    refused["disks"].as_array_mut().unwrap().push(other);
+    gce.refused("POST", &format!("{ZONE}/instances"), Some(&refused));
     gce.post(&format!("{ZONE}/instances"), &body);
     let mut body = instance("c");
     body["disks"][0] = json!({"boot": true, "source": format!("{ZONE}/disks/a")});
