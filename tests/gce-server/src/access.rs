@@ -1,4 +1,4 @@
-//! What tests do to a project, past its API.
+//! Changes that tests make to a project without its API.
 //!
 //! In: what happens outside the program under test. Out: the project's resources. Must not: count as
 //! a look, or be logged.
@@ -6,8 +6,10 @@
 use serde_json::{Value, json};
 
 use crate::balancing::{EndpointGroup, InstanceGroup, Service, scope};
+use crate::calls::{Call, Outcome};
+use crate::instances;
 use crate::operations::Effect;
-use crate::server::Server;
+use crate::server::{Ask, Server};
 use crate::world::{Habits, Key, LINK, World, fingerprint, refresh, remove};
 
 impl Server {
@@ -51,6 +53,36 @@ impl Server {
             .collect()
     }
 
+    /// Creates an instance as somebody else would; it runs at once. The body is that of
+    /// `instances.insert`.
+    ///
+    /// # Panics
+    /// Where the body isn't valid.
+    #[track_caller]
+    pub fn insert(&self, zone: &str, body: &Value) {
+        let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let mut world = self.world();
+        let call = Call {
+            method: "instances.insert".to_owned(),
+            parameters: vec![
+                parameter("project", &world.project),
+                parameter("zone", zone),
+            ],
+            body: body.clone(),
+            authorized: false,
+            outcome: Outcome::Answered,
+        };
+        let ask = Ask {
+            document: self.document(),
+            call: &call,
+            end: None,
+        };
+        let operation = instances::insert(&mut world, &ask);
+        let operation = operation.unwrap_or_else(|refusal| panic!("{}", refusal.message));
+        let name = operation["name"].as_str().unwrap_or_default();
+        world.wait(&(zone.to_owned(), name.to_owned()));
+    }
+
     /// Changes an instance as somebody else would; its fingerprints change, too.
     #[track_caller]
     pub fn edit(&self, name: &str, change: impl FnOnce(&mut Value)) {
@@ -87,7 +119,12 @@ impl Server {
     /// Stops an instance at once, as somebody else would.
     #[track_caller]
     pub fn stop(&self, name: &str) {
-        self.set_status(name, "TERMINATED");
+        let mut world = self.world();
+        let key = key(&world, name);
+        let now = world.clock.tick();
+        if let Some(instance) = world.instances.get_mut(&key) {
+            instance.terminate(&now);
+        }
     }
 
     /// Suspends an instance at once.
@@ -104,7 +141,7 @@ impl Server {
         world.remove(&key);
     }
 
-    /// Takes a spot instance away: it is stopping, and, after as many looks as an operation takes,
+    /// Preempts a spot instance: it is stopping, and, after as many looks as an operation takes,
     /// stopped or deleted, as its scheduling says.
     ///
     /// # Panics
@@ -258,7 +295,7 @@ impl Server {
         }
     }
 
-    /// Takes a permission away, as in `compute.instances.create`. Only `testIamPermissions` knows;
+    /// Denies a permission, as in `compute.instances.create`. Only `testIamPermissions` knows;
     /// for a method that is forbidden, add a rule.
     pub fn deny(&self, permission: &str) {
         self.world().denied.insert(permission.to_owned());

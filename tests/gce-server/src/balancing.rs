@@ -126,6 +126,7 @@ pub(crate) fn list_instances(world: &mut World, ask: &Ask) -> Result<Value, Refu
             entries.push((member.name.clone(), entry));
         }
     }
+    world.look_at_group(&key);
     let page = world.pages.page(ask, "InstanceWithNamedPorts", entries)?;
     Ok(list::answer(
         "compute#instanceGroupsListInstances",
@@ -204,6 +205,7 @@ pub(crate) fn list_endpoints(world: &mut World, ask: &Ask) -> Result<Value, Refu
             entry,
         ));
     }
+    world.look_at_group(&key);
     let page = world
         .pages
         .page(ask, "NetworkEndpointWithHealthStatus", entries)?;
@@ -386,9 +388,10 @@ fn checked(world: &World, ask: &Ask, group: &Key) -> Result<Vec<(String, Value)>
         let field = format!("resource.networkEndpoints[{number}]");
         let given = endpoint["instance"].as_str().unwrap_or_default();
         // An instance by its name alone is one of the group's zone.
-        let key = match given.contains('/') {
-            true => world.linked_instance(given),
-            false => world.instance_key(&group.0, given),
+        let key = if given.contains('/') {
+            world.linked_instance(given)
+        } else {
+            world.instance_key(&group.0, given)
         };
         let key = key.filter(|key| key.0 == group.0).ok_or_else(|| {
             let why = "The referenced instance resource cannot be found.";

@@ -37,7 +37,7 @@ pub struct Document {
 pub(crate) struct Method {
     /// As in `instances.insert`.
     pub(crate) name: String,
-    http_method: String,
+    verb: String,
     /// The path's parts; `{NAME}` stands for a parameter.
     path: Vec<String>,
     parameters: Map<String, Value>,
@@ -60,6 +60,8 @@ pub(crate) enum Problem {
     Unknown,
     /// A required member or parameter isn't there.
     Missing,
+    /// A parameter that can't be repeated is.
+    Repeated,
     /// The value has another type; the type that was expected.
     Type(String),
     /// The value doesn't match this pattern.
@@ -121,15 +123,11 @@ impl Document {
     }
 
     /// The method of a path and its parameters in the path, decoded.
-    pub(crate) fn find(
-        &self,
-        http_method: &str,
-        path: &str,
-    ) -> Option<(&Method, Vec<(String, String)>)> {
+    pub(crate) fn find(&self, verb: &str, path: &str) -> Option<(&Method, Vec<(String, String)>)> {
         let path = path.strip_prefix(&*self.base_path)?;
         let parts: Vec<&str> = path.split('/').collect();
         self.methods.iter().find_map(|method| {
-            if method.http_method != http_method || method.path.len() != parts.len() {
+            if method.verb != verb || method.path.len() != parts.len() {
                 return None;
             }
             let mut parameters = Vec::new();
@@ -165,7 +163,7 @@ impl Document {
             }
             for (position, (_, value)) in values.enumerate() {
                 if position > 0 && schema["repeated"] != true {
-                    invalid.push(Invalid::new(name, Problem::Type("one value".to_owned())));
+                    invalid.push(Invalid::new(name, Problem::Repeated));
                 }
                 self.check_parameter(name, schema, value, &mut invalid);
             }
@@ -283,12 +281,12 @@ impl Document {
             out.push(Invalid::new(place, Problem::Type(expected)));
         };
         match (expected, value) {
-            ("any", _) | ("boolean", Value::Bool(_)) => {}
+            ("any", _) | ("boolean", Value::Bool(_)) | ("number", Value::Number(_)) => {}
             ("string", Value::String(text)) => {
                 let fits = match format {
                     "int64" => text.parse::<i64>().is_ok(),
                     "uint64" => text.parse::<u64>().is_ok(),
-                    "byte" => is_base64(text),
+                    "byte" => decode_base64(text).is_some(),
                     _ => true,
                 };
                 if fits {
@@ -306,7 +304,6 @@ impl Document {
                     wrong(out);
                 }
             }
-            ("number", Value::Number(_)) => {}
             ("array", Value::Array(items)) => {
                 let item_schema = resolved.get("items").unwrap_or(&Value::Null);
                 // The document puts the pattern of a list's strings on the list.
@@ -399,7 +396,8 @@ impl std::fmt::Display for Invalid {
         match &self.problem {
             Problem::Unknown => write!(out, "{place} is unknown"),
             Problem::Missing => write!(out, "{place} is missing"),
-            Problem::Type(expected) => write!(out, "{place} is no {expected}"),
+            Problem::Repeated => write!(out, "{place} is repeated"),
+            Problem::Type(expected) => write!(out, "{place} isn't of type {expected}"),
             Problem::Pattern(pattern) => write!(out, "{place} doesn't match {pattern}"),
             Problem::Enum(text) => write!(out, "{place} has the unknown enum value {text}"),
         }
@@ -421,7 +419,7 @@ fn add_methods(prefix: &str, resources: &Map<String, Value>, out: &mut Vec<Metho
             let parameters = content.get("parameters").and_then(Value::as_object);
             out.push(Method {
                 name: format!("{name}{method}"),
-                http_method: text("httpMethod")?,
+                verb: text("httpMethod")?,
                 path: text("path")?.split('/').map(str::to_owned).collect(),
                 parameters: parameters.cloned().unwrap_or_default(),
                 request: reference("request"),
@@ -454,13 +452,13 @@ fn is_parameter(part: &str) -> bool {
     part.starts_with('{') && part.ends_with('}')
 }
 
-/// Google's servers take both alphabets, with or without padding.
-fn is_base64(text: &str) -> bool {
+/// The bytes of base64. Google's servers take both alphabets, with or without padding.
+pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let config =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     [&STANDARD, &URL_SAFE]
         .into_iter()
-        .any(|alphabet| GeneralPurpose::new(alphabet, config).decode(text).is_ok())
+        .find_map(|alphabet| GeneralPurpose::new(alphabet, config).decode(text).ok())
 }
 
 #[cfg(test)]
@@ -571,9 +569,9 @@ pub(crate) mod tests {
                 "who=me",
                 "project doesn't match [a-z](?:[-a-z0-9]{0,61}[a-z0-9])?",
             ),
-            ("p", "who=me&count=-1", "count is no integer"),
-            ("p", "who=me&force=yes", "force is no boolean"),
-            ("p", "who=me&who=you", "who is no one value"),
+            ("p", "who=me&count=-1", "count isn't of type integer"),
+            ("p", "who=me&force=yes", "force isn't of type boolean"),
+            ("p", "who=me&who=you", "who is repeated"),
             ("p", "who=me&views=C", "views has the unknown enum value C"),
             ("p", "who=me&alt=xml", "alt has the unknown enum value xml"),
             ("p", "who=me&project=p", "project is unknown"),
@@ -612,27 +610,27 @@ pub(crate) mod tests {
             ),
             (
                 json!({"name": "a", "size": 1}),
-                "resource.size is no string (int64)".to_owned(),
+                "resource.size isn't of type string (int64)".to_owned(),
             ),
             (
                 json!({"name": "a", "size": "x"}),
-                "resource.size is no string (int64)".to_owned(),
+                "resource.size isn't of type string (int64)".to_owned(),
             ),
             (
                 json!({"name": "a", "id": "-1"}),
-                "resource.id is no string (uint64)".to_owned(),
+                "resource.id isn't of type string (uint64)".to_owned(),
             ),
             (
                 json!({"name": "a", "mark": "!"}),
-                "resource.mark is no string (byte)".to_owned(),
+                "resource.mark isn't of type string (byte)".to_owned(),
             ),
             (
                 json!({"name": "a", "count": "1"}),
-                "resource.count is no integer (int32)".to_owned(),
+                "resource.count isn't of type integer (int32)".to_owned(),
             ),
             (
                 json!({"name": "a", "count": 3_000_000_000_u64}),
-                "resource.count is no integer (int32)".to_owned(),
+                "resource.count isn't of type integer (int32)".to_owned(),
             ),
             (
                 json!({"name": "a", "kind": "OAR"}),
@@ -640,11 +638,11 @@ pub(crate) mod tests {
             ),
             (
                 json!({"name": "a", "afloat": "true"}),
-                "resource.afloat is no boolean".to_owned(),
+                "resource.afloat isn't of type boolean".to_owned(),
             ),
             (
                 json!({"name": "a", "labels": {"a": 1}}),
-                "resource.labels.a is no string".to_owned(),
+                "resource.labels.a isn't of type string".to_owned(),
             ),
             (
                 json!({"name": "a", "tags": ["A"]}),
@@ -658,10 +656,10 @@ pub(crate) mod tests {
                 json!({"name": "a", "Size": "1"}),
                 "resource.Size is unknown".to_owned(),
             ),
-            (json!([]), "resource is no object".to_owned()),
+            (json!([]), "resource isn't of type object".to_owned()),
             (
                 json!({"name": "a", "crew": null}),
-                "resource.crew is no array".to_owned(),
+                "resource.crew isn't of type array".to_owned(),
             ),
         ] {
             let found = document.check_request(insert, &body);

@@ -195,9 +195,10 @@ impl Refusal {
         // such errors have a status by name. Compute Engine's own have none.
         let mut error = json!({"code": self.status, "message": message});
         let (domain, status) = match (reason, self.status) {
-            ("rateLimitExceeded", 403) => ("usageLimits", Some("PERMISSION_DENIED")),
+            ("rateLimitExceeded", 403) | ("accessNotConfigured", _) => {
+                ("usageLimits", Some("PERMISSION_DENIED"))
+            }
             ("rateLimitExceeded", _) => ("usageLimits", Some("RESOURCE_EXHAUSTED")),
-            ("accessNotConfigured", _) => ("usageLimits", Some("PERMISSION_DENIED")),
             ("quotaExceeded", _) => ("usageLimits", None),
             ("authError", _) => ("global", Some("UNAUTHENTICATED")),
             ("badRequest", _) => ("global", Some("INVALID_ARGUMENT")),

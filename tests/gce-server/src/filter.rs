@@ -115,7 +115,9 @@ impl Restriction {
 /// The values at a path; arrays are looked through.
 fn collect<'a>(value: &'a Value, path: &[String], out: &mut Vec<&'a Value>) {
     if let Value::Array(items) = value {
-        items.iter().for_each(|item| collect(item, path, out));
+        for item in items {
+            collect(item, path, out);
+        }
     } else if let Some((first, rest)) = path.split_first() {
         if let Some(inner) = value.get(first) {
             collect(inner, rest, out);

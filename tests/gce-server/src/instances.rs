@@ -5,10 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::discovery::decode_base64;
 use crate::error::{OperationError, Refusal};
 use crate::list;
 use crate::machine::MachineType;
-use crate::operations::Effect;
+use crate::operations::{Effect, Fingerprint};
 use crate::quotas;
 use crate::server::Ask;
 use crate::world::{
@@ -20,9 +21,9 @@ const METADATA_VALUE: usize = 262_144;
 const METADATA_TOTAL: usize = 524_288;
 const LABELS: usize = 64;
 
-/// What a stale fingerprint of labels is answered with.
-pub(crate) const LABELS_CHANGED: &str =
-    "Labels fingerprint either invalid or resource labels have changed";
+const STALE_LABELS: &str = "Labels fingerprint either invalid or resource labels have changed";
+const STALE_METADATA: &str = "Supplied fingerprint does not match current metadata fingerprint.";
+const STALE_TAGS: &str = "Supplied fingerprint does not match current tags fingerprint.";
 
 /// `instances.get`
 pub(crate) fn get(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
@@ -71,11 +72,8 @@ pub(crate) fn aggregated_list(world: &mut World, ask: &Ask) -> Result<Value, Ref
         let found: Vec<&Value> = of_zone.map(|(_, resource)| resource).collect();
         let scope = format!("zones/{zone}");
         let content = if unreachable.contains(&zone) {
-            warning(
-                "UNREACHABLE",
-                &scope,
-                format!("The scope '{scope}' is not reachable."),
-            )
+            let message = format!("The scope '{scope}' is not reachable.");
+            warning("UNREACHABLE", &scope, &message)
         } else if found.is_empty() {
             nothing(&scope)
         } else {
@@ -112,10 +110,10 @@ pub(crate) fn aggregated_list(world: &mut World, ask: &Ask) -> Result<Value, Ref
 
 fn nothing(scope: &str) -> Value {
     let message = format!("There are no results for scope '{scope}' on this page.");
-    warning("NO_RESULTS_ON_PAGE", scope, message)
+    warning("NO_RESULTS_ON_PAGE", scope, &message)
 }
 
-fn warning(code: &str, scope: &str, message: String) -> Value {
+fn warning(code: &str, scope: &str, message: &str) -> Value {
     json!({"warning": {
         "code": code,
         "message": message,
@@ -127,20 +125,22 @@ fn warning(code: &str, scope: &str, message: String) -> Value {
 fn page(world: &mut World, ask: &Ask, is_in: &dyn Fn(&str) -> bool) -> Result<list::Page, Refusal> {
     let join = |key: &Key| format!("{}/{}", key.0, key.1);
     let filter = list::filter(ask, "Instance")?;
+    // Later pages are of the list that the first began.
+    let is_first = ask.call.get("pageToken").is_none_or(str::is_empty);
     let mut entries = Vec::new();
     for (key, instance) in &mut world.instances {
         if !is_in(&key.0) || !filter.fits(&instance.resource) {
             continue;
         }
         if instance.hidden > 0 {
-            instance.hidden -= 1;
+            instance.hidden -= u32::from(is_first);
         } else {
             entries.push((join(key), instance.resource.clone()));
         }
     }
     for one in &mut world.lingering {
         if one.looks > 0 && is_in(&one.key.0) && filter.fits(&one.resource) {
-            one.looks -= 1;
+            one.looks -= u32::from(is_first);
             entries.push((join(&one.key), one.resource.clone()));
         }
     }
@@ -166,7 +166,6 @@ pub(crate) fn insert(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
     let (mut resource, disks) = complete(world, &key, &ask.call.body)?;
     let mut error = exhausted(world, &key.0, &resource)?;
     for interface in interfaces(&mut resource) {
-        // Addresses are the last thing that can lack, as the operation begins.
         let subnetwork = interface["subnetwork"].as_str().unwrap_or_default();
         let subnetwork = subnetwork.trim_start_matches(LINK).to_owned();
         if interface["networkIP"].is_null() {
@@ -179,8 +178,16 @@ pub(crate) fn insert(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
             }
         }
     }
+    let mut created = Vec::new();
     for (disk, content) in disks {
+        created.push(disk.clone());
         world.disks.insert((key.0.clone(), disk), content);
+    }
+    for disk in items(&resource["disks"]) {
+        let name = last(disk["source"].as_str().unwrap_or_default()).to_owned();
+        if let Some(disk) = world.disks.get_mut(&(key.0.clone(), name)) {
+            disk["users"] = json!([resource["selfLink"]]);
+        }
     }
     let id = resource["id"].clone();
     refresh(&mut resource);
@@ -189,7 +196,14 @@ pub(crate) fn insert(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
     world
         .instances
         .insert(key.clone(), Instance { resource, hidden });
-    Ok(world.begin(ask, "insert", (&path, &id), &key, Effect::Insert, error))
+    Ok(world.begin(
+        ask,
+        "insert",
+        (&path, &id),
+        &key,
+        Effect::Insert { disks: created },
+        error,
+    ))
 }
 
 /// The quota that an instance would exceed: the call's error, or the operation's.
@@ -241,20 +255,19 @@ fn complete(
             "enableIntegrityMonitoring": true,
         },
         "shieldedInstanceIntegrityPolicy": {"updateAutoLearnPolicy": true},
+        "reservationAffinity": {"consumeReservationType": "ANY_RESERVATION"},
     });
     for (member, value) in body.as_object().into_iter().flatten() {
-        // What the client can't set is ignored, as Compute Engine does.
-        let is_output = resource.get(member).is_some_and(|_| {
-            ![
-                "canIpForward",
-                "deletionProtection",
-                "shieldedInstanceIntegrityPolicy",
-            ]
-            .contains(&&**member)
-        });
         match &**member {
-            "shieldedInstanceConfig" => merge(&mut resource["shieldedInstanceConfig"], value),
-            _ if !is_output => resource[member] = value.clone(),
+            "shieldedInstanceConfig" => merge(&mut resource[&**member], value),
+            "canIpForward"
+            | "deletionProtection"
+            | "reservationAffinity"
+            | "shieldedInstanceIntegrityPolicy" => resource[&**member] = value.clone(),
+            // Of use for the call alone.
+            "params" => {}
+            _ if resource.get(member).is_none() => resource[&**member] = value.clone(),
+            // Compute Engine ignores what a client can't set.
             _ => {}
         }
     }
@@ -503,11 +516,6 @@ fn network_interfaces(world: &World, zone: &str, given: &Value) -> Result<Vec<Va
                 if config["type"].is_null() {
                     config["type"] = json!("ONE_TO_ONE_NAT");
                 }
-                if config["natIP"].is_null() {
-                    let number = world.instances.len() as u32 % 254 + 1;
-                    let documentation = u32::from(std::net::Ipv4Addr::new(203, 0, 113, 0));
-                    config["natIP"] = json!(crate::world::address(documentation + number));
-                }
                 if config["networkTier"].is_null() {
                     config["networkTier"] = json!("PREMIUM");
                 }
@@ -603,12 +611,6 @@ fn disks(
             made.push((name.clone(), content));
             name
         };
-        let link = format!("{LINK}{}", world.instance_path(key));
-        if let Some(known) = world.disks.get_mut(&(zone.clone(), name.clone())) {
-            known["users"] = json!([link]);
-        } else if let Some((_, content)) = made.last_mut() {
-            content["users"] = json!([link]);
-        }
         disk["source"] = json!(format!(
             "{LINK}{}",
             world.path(&format!("zones/{zone}/disks/{name}"))
@@ -692,7 +694,6 @@ pub(crate) fn start(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
     let resource = &world.instances[&key].resource;
     let path = world.instance_path(&key);
     match resource["status"].as_str() {
-        // Nothing becomes of one that runs.
         Some("RUNNING" | "PROVISIONING" | "STAGING") => nothing_to_do(world, ask, "start", &key),
         Some("TERMINATED" | "STOPPED") => {
             let error = exhausted(world, &key.0, &resource.clone())?;
@@ -723,8 +724,8 @@ pub(crate) fn set_labels(world: &mut World, ask: &Ask) -> Result<Value, Refusal>
     let key = find(world, ask, "instance")?;
     let body = &ask.call.body;
     check_labels(&body["labels"], "resource.labels")?;
-    let expected = fresh(world, &key, "/labelFingerprint", &body["labelFingerprint"])
-        .ok_or_else(|| Refusal::stale(LABELS_CHANGED))?;
+    let given = &body["labelFingerprint"];
+    let expected = fresh(world, &key, "/labelFingerprint", given, STALE_LABELS)?;
     let labels = body["labels"].as_object().filter(|all| !all.is_empty());
     change(
         world,
@@ -741,9 +742,8 @@ pub(crate) fn set_metadata(world: &mut World, ask: &Ask) -> Result<Value, Refusa
     let key = find(world, ask, "instance")?;
     let body = &ask.call.body;
     check_metadata(body)?;
-    let stale = "Supplied fingerprint does not match current metadata fingerprint.";
-    let expected = fresh(world, &key, "/metadata/fingerprint", &body["fingerprint"])
-        .ok_or_else(|| Refusal::stale(stale))?;
+    let given = &body["fingerprint"];
+    let expected = fresh(world, &key, "/metadata/fingerprint", given, STALE_METADATA)?;
     change(
         world,
         ask,
@@ -758,9 +758,8 @@ pub(crate) fn set_metadata(world: &mut World, ask: &Ask) -> Result<Value, Refusa
 pub(crate) fn set_tags(world: &mut World, ask: &Ask) -> Result<Value, Refusal> {
     let key = find(world, ask, "instance")?;
     let body = &ask.call.body;
-    let stale = "Supplied fingerprint does not match current tags fingerprint.";
-    let expected = fresh(world, &key, "/tags/fingerprint", &body["fingerprint"])
-        .ok_or_else(|| Refusal::stale(stale))?;
+    let given = &body["fingerprint"];
+    let expected = fresh(world, &key, "/tags/fingerprint", given, STALE_TAGS)?;
     let mut tags = json!({});
     if !items(&body["items"]).is_empty() {
         tags["items"] = body["items"].clone();
@@ -906,15 +905,26 @@ fn require_stopped(world: &World, key: &Key, what: &str) -> Result<(), Refusal> 
     Err(Refusal::new(400, "badRequest", message))
 }
 
-/// The fingerprint at a pointer, if it is the one that was given.
+/// The fingerprint at a pointer; an error where another one was given.
 fn fresh(
     world: &World,
     key: &Key,
     pointer: &'static str,
     given: &Value,
-) -> Option<(&'static str, String)> {
-    let current = world.instances[key].resource.pointer(pointer)?;
-    (current == given).then(|| Some((pointer, current.as_str()?.to_owned())))?
+    stale: &'static str,
+) -> Result<Fingerprint, Refusal> {
+    let current = world.instances[key].resource.pointer(pointer);
+    let current = current.and_then(Value::as_str).unwrap_or_default();
+    // As bytes: clients decode a fingerprint and encode it again, in an alphabet of their choice.
+    let given = given.as_str().unwrap_or_default();
+    if decode_base64(given) != decode_base64(current) {
+        return Err(Refusal::stale(stale));
+    }
+    Ok(Fingerprint {
+        pointer,
+        value: current.to_owned(),
+        stale,
+    })
 }
 
 fn change(
@@ -923,7 +933,7 @@ fn change(
     kind: &str,
     key: &Key,
     (member, value): (&'static str, Value),
-    expected: Option<(&'static str, String)>,
+    expected: Option<Fingerprint>,
 ) -> Result<Value, Refusal> {
     let effect = Effect::Change {
         member,

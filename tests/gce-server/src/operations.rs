@@ -9,26 +9,28 @@ use serde_json::{Value, json};
 
 use crate::balancing::Member;
 use crate::error::{OperationError, Refusal};
-use crate::instances::LABELS_CHANGED;
 use crate::server::Ask;
 use crate::world::{Key, LINK, PROJECT_NUMBER, World, items, refresh, remove};
 
 /// What an operation does when it ends.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
-    /// The instance, which is there already, runs.
-    Insert,
+    /// The instance, which is there already, runs. Without an effect it goes, with the disks that
+    /// were created for it.
+    Insert {
+        disks: Vec<String>,
+    },
     Delete,
     Start,
     Stop,
-    /// A spot instance is taken away.
+    /// A spot instance is preempted.
     Preempt,
-    /// A member of the instance gets a value, unless the fingerprint at a pointer has changed.
-    /// Null removes the member.
+    /// A member of the instance gets a value, unless its fingerprint has changed. Null removes the
+    /// member.
     Change {
         member: &'static str,
         value: Value,
-        expected: Option<(&'static str, String)>,
+        expected: Option<Fingerprint>,
     },
     /// The state is what was asked for already.
     Nothing,
@@ -36,6 +38,16 @@ pub(crate) enum Effect {
     RemoveInstances(Vec<String>),
     Attach(Vec<(String, Value)>),
     Detach(Vec<Value>),
+}
+
+/// A fingerprint that a change depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct Fingerprint {
+    /// Where the instance has it, as a JSON pointer.
+    pub(crate) pointer: &'static str,
+    pub(crate) value: String,
+    /// The error's message when it has changed.
+    pub(crate) stale: &'static str,
 }
 
 #[derive(Debug)]
@@ -64,7 +76,7 @@ impl Operation {
 
     fn is_about_instance(&self) -> bool {
         match self.effect {
-            Effect::Insert
+            Effect::Insert { .. }
             | Effect::Delete
             | Effect::Start
             | Effect::Stop
@@ -200,7 +212,7 @@ impl World {
         }
         operation.resource["status"] = json!("RUNNING");
         operation.resource["progress"] = json!(operation.looks * 100 / operation.total);
-        let begins = matches!(operation.effect, Effect::Insert | Effect::Start);
+        let begins = matches!(operation.effect, Effect::Insert { .. } | Effect::Start);
         if let Some(instance) = self.instances.get_mut(&operation.target)
             && begins
             && instance.resource["status"] == "PROVISIONING"
@@ -216,13 +228,22 @@ impl World {
         }
     }
 
-    /// A look at an instance is one at what becomes of it.
+    /// A look at an instance is one at its operations.
     pub(crate) fn look_at_instance(&mut self, target: &Key) {
-        let of_it = self
+        self.look_at_operations(|one| one.target == *target && one.is_about_instance());
+    }
+
+    /// A look at a group's members is one at its operations.
+    pub(crate) fn look_at_group(&mut self, target: &Key) {
+        self.look_at_operations(|one| one.target == *target && !one.is_about_instance());
+    }
+
+    fn look_at_operations(&mut self, which: impl Fn(&Operation) -> bool) {
+        let found = self
             .operations
             .iter()
-            .filter(|(_, one)| one.target == *target && one.is_about_instance() && !one.is_done());
-        let keys: Vec<Key> = of_it.map(|(key, _)| key.clone()).collect();
+            .filter(|(_, one)| which(one) && !one.is_done());
+        let keys: Vec<Key> = found.map(|(key, _)| key.clone()).collect();
         for key in keys {
             self.look_at_operation(&key);
         }
@@ -240,7 +261,8 @@ impl World {
     fn cancel_insert(&mut self, target: &Key) {
         let now = self.clock.tick();
         for operation in self.operations.values_mut() {
-            let is_it = operation.target == *target && matches!(operation.effect, Effect::Insert);
+            let is_it =
+                operation.target == *target && matches!(operation.effect, Effect::Insert { .. });
             if is_it && !operation.is_done() {
                 let message = "The operation was canceled by another operation on the resource.";
                 let error = OperationError::new("OPERATION_CANCELED_BY_USER", 409, message);
@@ -255,17 +277,25 @@ impl World {
             return;
         };
         let (target, effect) = (operation.target.clone(), operation.effect.clone());
-        let (error, before) = (operation.error.clone(), operation.before.clone());
+        let before = operation.before.clone();
         let about_instance = operation.is_about_instance();
-        let error = match error {
+        // Another instance may have the name by now.
+        let instance = self.instances.get(&target);
+        let is_there =
+            instance.is_some_and(|one| one.resource["id"] == operation.resource["targetId"]);
+        let error = match operation.error.clone() {
             Some(error) => {
-                if matches!(effect, Effect::Insert) {
-                    // It never was.
-                    self.remove(&target);
-                } else if about_instance && let Some(instance) = self.instances.get_mut(&target) {
-                    instance.resource["status"] = before;
+                if is_there {
+                    self.undo(&target, &effect, before);
                 }
                 Some(error)
+            }
+            None if about_instance && !is_there => {
+                let message = format!(
+                    "The resource '{}' was not found",
+                    self.instance_path(&target)
+                );
+                Some(OperationError::new("RESOURCE_NOT_FOUND", 404, message))
             }
             None => self.apply(&target, effect, &now).err(),
         };
@@ -274,36 +304,53 @@ impl World {
         }
     }
 
+    /// Undoes what an operation did as it began.
+    fn undo(&mut self, target: &Key, effect: &Effect, before: Value) {
+        match effect {
+            Effect::Insert { disks } => {
+                self.remove(target);
+                for disk in disks {
+                    self.disks.remove(&(target.0.clone(), disk.clone()));
+                }
+            }
+            Effect::Delete | Effect::Start | Effect::Stop | Effect::Preempt => {
+                if let Some(instance) = self.instances.get_mut(target) {
+                    instance.resource["status"] = before;
+                }
+            }
+            Effect::Change { .. }
+            | Effect::Nothing
+            | Effect::AddInstances(_)
+            | Effect::RemoveInstances(_)
+            | Effect::Attach(_)
+            | Effect::Detach(_) => {}
+        }
+    }
+
+    /// Carries out what an operation on something that is there does at its end.
     fn apply(&mut self, target: &Key, effect: Effect, now: &str) -> Result<(), OperationError> {
-        let path = self.instance_path(target);
-        let missing = || {
-            let message = format!("The resource '{path}' was not found");
-            OperationError::new("RESOURCE_NOT_FOUND", 404, message)
-        };
         match effect {
             Effect::Nothing => {}
             Effect::Delete => {
-                self.instances.get(target).ok_or_else(missing)?;
                 self.remove(target);
             }
-            Effect::Insert | Effect::Start => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
-                instance.resource["status"] = json!("RUNNING");
-                instance.resource["lastStartTimestamp"] = json!(now);
+            Effect::Insert { .. } | Effect::Start => {
+                self.run(target, now);
             }
             Effect::Stop => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
-                instance.resource["status"] = json!("TERMINATED");
-                instance.resource["lastStopTimestamp"] = json!(now);
+                if let Some(instance) = self.instances.get_mut(target) {
+                    instance.terminate(now);
+                }
             }
             Effect::Preempt => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
+                let Some(instance) = self.instances.get_mut(target) else {
+                    return Ok(());
+                };
                 let scheduling = &instance.resource["scheduling"];
                 if scheduling["instanceTerminationAction"] == "DELETE" {
                     self.remove(target);
                 } else {
-                    instance.resource["status"] = json!("TERMINATED");
-                    instance.resource["lastStopTimestamp"] = json!(now);
+                    instance.terminate(now);
                 }
             }
             Effect::Change {
@@ -311,17 +358,19 @@ impl World {
                 value,
                 expected,
             } => {
-                let instance = self.instances.get_mut(target).ok_or_else(missing)?;
+                let Some(instance) = self.instances.get_mut(target) else {
+                    return Ok(());
+                };
                 let resource = &mut instance.resource;
-                if let Some((pointer, expected)) = expected
+                if let Some(expected) = expected
                     && resource
-                        .pointer(pointer)
-                        .is_none_or(|now| *now != *expected)
+                        .pointer(expected.pointer)
+                        .is_none_or(|now| *now != *expected.value)
                 {
                     return Err(OperationError::new(
                         "CONDITION_NOT_MET",
                         412,
-                        LABELS_CHANGED,
+                        expected.stale,
                     ));
                 }
                 if value.is_null() {

@@ -42,7 +42,8 @@ pub(crate) fn of_region(world: &World, region: &str) -> Vec<Value> {
 
 fn sum(used: &[Use], metric: &str) -> f64 {
     let of_it = used.iter().filter(|(one, _)| one == metric);
-    of_it.map(|(_, amount)| amount).sum()
+    // Not `sum`: that of nothing is -0.
+    of_it.fold(0.0, |sum, (_, amount)| sum + amount)
 }
 
 fn used(world: &World, of: &str) -> Vec<Use> {

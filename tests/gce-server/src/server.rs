@@ -1,4 +1,4 @@
-//! The server: connections, faults, validation, and which call goes where.
+//! The server: connections, faults, validation, dispatch.
 //!
 //! In: connections on loopback. Out: replies. Must not: know what a method does.
 
@@ -12,6 +12,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::calls::{Call, Outcome};
+use crate::chance::{self, Chance};
 use crate::discovery::{Document, Invalid, Method, Problem};
 use crate::error::{OperationError, Refusal};
 use crate::fault::{Fault, Rule};
@@ -36,6 +37,8 @@ struct Shared {
     ended: AtomicBool,
     world: Mutex<World>,
     rules: Mutex<Vec<Rule>>,
+    /// How often each call was made, by its key.
+    chance: Mutex<(Option<Chance>, HashMap<u64, u64>)>,
     calls: Mutex<Vec<Call>>,
     violations: Mutex<Vec<String>>,
     /// By number, so that they can be closed.
@@ -81,6 +84,7 @@ impl Server {
             ended: AtomicBool::new(false),
             world: Mutex::new(World::new(PROJECT)),
             rules: Mutex::default(),
+            chance: Mutex::default(),
             calls: Mutex::default(),
             violations: Mutex::default(),
             connections: Mutex::default(),
@@ -95,7 +99,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// Adds a rule. The first that applies to a call decides.
+    /// Adds a rule. The first that applies to a call decides; chance decides where none does.
     pub fn add(&self, rule: Rule) {
         lock(&self.shared.rules).push(rule);
     }
@@ -103,6 +107,11 @@ impl Server {
     /// Ends all rules.
     pub fn clear(&self) {
         lock(&self.shared.rules).clear();
+    }
+
+    /// Lets chance decide about calls, or nothing.
+    pub fn set_chance(&self, chance: Option<Chance>) {
+        *lock(&self.shared.chance) = (chance, HashMap::new());
     }
 
     /// The calls that ended so far; the log begins anew.
@@ -124,6 +133,10 @@ impl Server {
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         lock(&self.shared.world)
+    }
+
+    pub(crate) fn document(&self) -> &Document {
+        &self.shared.document
     }
 }
 
@@ -182,9 +195,7 @@ impl Shared {
     /// Answers a call; no reply where the connection is to be closed.
     fn treat(&self, request: &Request) -> (Option<Reply>, Call) {
         let (mut call, valid) = self.read(request);
-        let fault = lock(&self.rules)
-            .iter_mut()
-            .find_map(|rule| rule.take(&call));
+        let fault = self.fault(&call);
         let refused = |call: &mut Call, refusal: &Refusal| {
             call.outcome = Outcome::Refused(refusal.reason.clone());
             Some(refusal.reply())
@@ -295,6 +306,21 @@ impl Shared {
             "violation",
             format!("the fake's answer is invalid: {}", invalid[0]),
         ))
+    }
+
+    fn fault(&self, call: &Call) -> Option<Fault> {
+        let by_rule = lock(&self.rules)
+            .iter_mut()
+            .find_map(|rule| rule.take(call));
+        if by_rule.is_some() {
+            return by_rule;
+        }
+        let mut chance = lock(&self.chance);
+        let (given, counts) = &mut *chance;
+        let given = (*given)?;
+        let count = counts.entry(chance::key(call)).or_default();
+        *count += 1;
+        given.fault(call, *count - 1)
     }
 
     fn violation(&self, text: String) {
@@ -418,6 +444,10 @@ fn refusal(invalid: &Invalid, call: &Call) -> Refusal {
         Problem::Missing => {
             let message = format!("Required field '{place}' not specified");
             Refusal::new(400, "required", message)
+        }
+        Problem::Repeated => {
+            let message = format!("Parameter '{place}' is repeated");
+            Refusal::new(400, "badRequest", message)
         }
         Problem::Type(expected) => {
             let message = format!("Invalid value at '{place}' ({expected})");

@@ -70,6 +70,27 @@ pub(crate) struct Instance {
     pub(crate) hidden: u32,
 }
 
+impl Instance {
+    /// Its addresses on the internet.
+    fn access_configs(&mut self) -> impl Iterator<Item = &mut Value> {
+        let interfaces = self.resource["networkInterfaces"].as_array_mut();
+        let configs = interfaces
+            .into_iter()
+            .flatten()
+            .filter_map(|interface| interface.get_mut("accessConfigs")?.as_array_mut());
+        configs.flatten()
+    }
+
+    /// Stops it. Addresses on the internet are released; those of the subnetwork stay.
+    pub(crate) fn terminate(&mut self, now: &str) {
+        self.resource["status"] = json!("TERMINATED");
+        self.resource["lastStopTimestamp"] = json!(now);
+        for config in self.access_configs() {
+            remove(config, "natIP");
+        }
+    }
+}
+
 /// A deleted instance that lists still have.
 #[derive(Debug)]
 pub(crate) struct Lingering {
@@ -84,6 +105,8 @@ pub(crate) struct World {
     pub(crate) habits: Habits,
     pub(crate) clock: Clock,
     ids: u64,
+    /// How many addresses on the internet were given out.
+    nat_addresses: u32,
     pub(crate) instances: BTreeMap<Key, Instance>,
     pub(crate) lingering: Vec<Lingering>,
     pub(crate) disks: BTreeMap<Key, Value>,
@@ -116,6 +139,7 @@ impl World {
             habits: Habits::default(),
             clock: Clock::default(),
             ids: 1_000_000_000_000_000_000,
+            nat_addresses: 0,
             instances: BTreeMap::new(),
             lingering: Vec::new(),
             disks: BTreeMap::new(),
@@ -237,6 +261,23 @@ impl World {
         let rest = path.strip_prefix(&self.path("zones/"))?;
         let (zone, name) = rest.split_once("/instances/")?;
         self.instance_key(zone, name)
+    }
+
+    /// Runs an instance, with new addresses on the internet where it has some.
+    pub(crate) fn run(&mut self, key: &Key, now: &str) {
+        // A range that is reserved for documentation.
+        let first = u32::from(std::net::Ipv4Addr::new(203, 0, 113, 1));
+        let Some(instance) = self.instances.get_mut(key) else {
+            return;
+        };
+        instance.resource["status"] = json!("RUNNING");
+        instance.resource["lastStartTimestamp"] = json!(now);
+        for config in instance.access_configs() {
+            if config.get("natIP").is_none() {
+                config["natIP"] = json!(address(first + self.nat_addresses % 254));
+                self.nat_addresses += 1;
+            }
+        }
     }
 
     /// Deletes an instance: disks that are for it alone go, it leaves its groups, and lists go on
