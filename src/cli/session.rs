@@ -31,7 +31,7 @@ use crate::provider::Cloud;
 #[cfg(feature = "aws")]
 use crate::provider::aws::{AwsCloud, AwsOptions};
 #[cfg(feature = "gcp")]
-use crate::provider::gcp::{GcpCloud, GcpOptions};
+use crate::provider::gcp::{GcpCloud, GcpOptions, Named};
 use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
 use crate::redact;
@@ -264,12 +264,17 @@ impl<'g> Session<'g> {
         let groups = balancers
             .filter(|balancer| balancer.value.provider == Some(ProviderKind::Gcp))
             .flat_map(|balancer| &balancer.value.targets);
+        let subnets = config.shard.subnet_pools.values();
+        let subnets = subnets.flat_map(|pool| &pool.value);
         Ok(Box::new(GcpCloud::new(
             Arc::new(client),
             options,
             &project,
             &infra.region.value,
-            groups.map(ToString::to_string).collect(),
+            Named {
+                groups: groups.map(ToString::to_string).collect(),
+                subnets: subnets.map(|subnet| subnet.value.to_string()).collect(),
+            },
             Arc::clone(&self.clock),
         )))
     }

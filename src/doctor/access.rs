@@ -48,7 +48,9 @@ pub fn examine(access: &Result<Access, CloudError>) -> Examination {
                 let summary = format!("`{name}` isn't allowed: it is needed for {what}");
                 let kind = "missing-permission";
                 let finding = Finding::new(Check::Access, severity, kind, summary, meaning);
-                let advice = "Add it to the policy of who asks; the whole policy is in docs/aws.md";
+                let page = access.policy_page;
+                let advice =
+                    format!("Add it to the policy of who asks; the whole policy is in {page}");
                 examination.findings.push(finding.advise(advice));
             }
             Verdict::Unknown(said) => {
@@ -86,6 +88,7 @@ mod tests {
             verdict,
         };
         let access = Access {
+            policy_page: "docs/aws.md",
             who: "arn:a, account 1, region r".into(),
             permissions: vec![
                 permission("ec2:RunInstances", false, Verdict::Allowed),

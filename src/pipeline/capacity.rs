@@ -26,9 +26,9 @@ pub(super) fn check(
     if names.is_empty() {
         return findings;
     }
-    let known = match cloud.instance_types(&names) {
-        Ok(Some(known)) => known,
-        Ok(None) => return findings,
+    match cloud.instance_types(&names) {
+        Ok(Some(known)) => check_types(plan, groups, cloud, &known, &mut findings),
+        Ok(None) => {}
         Err(error) => {
             let mut finding = Diagnostic::warning(format!(
                 "the instance types aren't checked: {}",
@@ -38,7 +38,22 @@ pub(super) fn check(
             findings.push(finding);
             return findings;
         }
-    };
+    }
+    for limit in cloud.limits_ahead(&wanted(plan)) {
+        let hint = "Ask for a higher quota before applying, or make the groups smaller";
+        findings.push(Diagnostic::warning(limit).hint(hint));
+    }
+    findings
+}
+
+/// Leaves out changes to instance types that don't exist, or that don't run the architecture.
+fn check_types(
+    plan: &mut Plan,
+    groups: &[GroupRenderer<'_>],
+    cloud: &dyn Cloud,
+    known: &[InstanceType],
+    findings: &mut Diagnostics,
+) {
     let mut left_out: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut near: BTreeMap<String, Option<String>> = BTreeMap::new();
     plan.changes.retain(|change| {
@@ -68,13 +83,6 @@ pub(super) fn check(
     if !left_out.is_empty() {
         leave_out(plan, left_out);
     }
-    for limit in cloud.limits_ahead(&wanted(plan)) {
-        findings
-            .push(Diagnostic::warning(limit).hint(
-                "Ask for more in Service Quotas before applying, or make the groups smaller",
-            ));
-    }
-    findings
 }
 
 /// The instance type that a change requests.

@@ -460,7 +460,8 @@ impl GroupPlanner<'_> {
                 change.path == drift::STATE
                     || change.path.strip_prefix("tags.").is_some_and(|key| {
                         inputs.rules.is_managed_tag(key)
-                            || key == "Name" && !recorded.spec.tags.contains_key("Name")
+                            || key == inputs.rules.name_tag()
+                                && !recorded.spec.tags.contains_key(key)
                     })
             })
             .map(DriftedAttribute::undo)

@@ -195,7 +195,8 @@ pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> Spec
         .tags
         .iter()
         .filter(|(key, _)| {
-            !rules.is_managed_tag(key) && (key.as_str() != "Name" || like.tags.contains_key("Name"))
+            let is_default_name = *key == rules.name_tag() && !like.tags.contains_key(*key);
+            !rules.is_managed_tag(key) && !is_default_name
         })
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();

@@ -188,6 +188,8 @@ pub struct Access {
     pub who: String,
     /// Each required permission.
     pub permissions: Vec<Permission>,
+    /// The page of the documentation that lists them.
+    pub policy_page: &'static str,
 }
 
 /// One permission.

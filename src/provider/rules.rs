@@ -279,6 +279,14 @@ impl Rules {
         }
     }
 
+    /// The tag with an instance's display name. It is set by default, and the user may set it.
+    pub fn name_tag(self) -> &'static str {
+        match self.kind {
+            ProviderKind::Gcp => "name",
+            _ => "Name",
+        }
+    }
+
     /// The user's tags in rendered args: `TagSpecifications` of instances, or `Labels`.
     pub fn user_tags(
         self,

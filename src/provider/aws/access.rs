@@ -58,6 +58,7 @@ pub(super) fn check(
     Ok(Access {
         who: format!("{arn}, account {account}, region {region}"),
         permissions,
+        policy_page: "docs/aws.md",
     })
 }
 

@@ -68,6 +68,7 @@ pub(super) fn check(calls: &Calls, has_groups: bool) -> Result<Access, CloudErro
     Ok(Access {
         who: format!("project {}, region {}", place.project, place.region),
         permissions: permissions.collect(),
+        policy_page: "docs/gcp.md",
     })
 }
 

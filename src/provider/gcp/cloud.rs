@@ -41,17 +41,28 @@ pub struct GcpCloud {
     calls: Calls,
     options: GcpOptions,
     groups: Groups,
+    /// The configured subnets, as written.
+    subnets: Vec<String>,
+}
+
+/// What a configuration names that the cloud observes.
+#[derive(Debug, Clone, Default)]
+pub struct Named {
+    /// Instance groups, and `networkEndpointGroups/NAME`.
+    pub groups: Vec<String>,
+    /// Subnets.
+    pub subnets: Vec<String>,
 }
 
 impl GcpCloud {
     /// A cloud that calls `api` in `project`, with the rates of `options`. It observes membership in
-    /// `groups`, the configured ones.
+    /// the `named` groups, and calls subnets as they are named.
     pub fn new(
         api: Arc<dyn Api>,
         options: GcpOptions,
         project: &str,
         region: &str,
-        groups: Vec<String>,
+        named: Named,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let place = Place {
@@ -61,7 +72,8 @@ impl GcpCloud {
         Self {
             calls: Calls::new(api, clock, place, &options),
             options,
-            groups: Groups::new(groups),
+            groups: Groups::new(named.groups),
+            subnets: named.subnets,
         }
     }
 
@@ -93,15 +105,21 @@ impl GcpCloud {
         let zone = name(text(instance, "zone").unwrap_or_default());
         let own = text(instance, "name").unwrap_or_default();
         let groups = self.groups.of(&self.calls, zone, own)?;
-        observe::observation(instance, &self.options, groups, self.groups.watched()).ok_or_else(
-            || {
-                CloudError::new(
-                    CloudErrorKind::Ambiguous,
-                    "UnreadableAnswer",
-                    format!("the instance `{own}` has no zone, or a status that isn't known"),
-                )
-            },
-        )
+        let watched = self.groups.watched();
+        let observed = observe::observation(instance, &self.options, groups, watched);
+        let mut observed = observed.ok_or_else(|| {
+            CloudError::new(
+                CloudErrorKind::Ambiguous,
+                "UnreadableAnswer",
+                format!("the instance `{own}` has no zone, or a status that isn't known"),
+            )
+        })?;
+        let place = &self.calls.place;
+        let is_it = |id: &&String| observed.subnet.as_ref() == Some(&place.subnet_path(id));
+        if let Some(configured) = self.subnets.iter().find(is_it) {
+            observed.subnet = Some(configured.clone());
+        }
+        Ok(observed)
     }
 
     /// The input of an operation on an instance.
@@ -152,6 +170,11 @@ impl GcpCloud {
         }
         Ok(())
     }
+}
+
+/// Whether an error says that an instance of the name exists.
+fn is_taken(error: &CloudError) -> bool {
+    matches!(&*error.code, "alreadyExists" | "RESOURCE_ALREADY_EXISTS")
 }
 
 /// Whether an instance carries the labels that say whose it is, as a request would set them.
@@ -238,20 +261,25 @@ impl Cloud for GcpCloud {
             "body": request::instance(request, &self.options, &self.calls.place)?,
         });
         let made = self.calls.change(Operation::InstancesInsert, input);
-        let taken = matches!(&made, Err(error)
-            if matches!(&*error.code, "alreadyExists" | "RESOURCE_ALREADY_EXISTS"));
-        if !taken {
-            made.clone()?;
-        }
-        match self.find(zone, own)? {
-            Some(instance) if !taken || is_ours(&instance, request) => self.observe(&instance),
-            Some(_) => Err(CloudError::new(
+        let refused = match made {
+            Ok(()) => None,
+            Err(error) if error.kind.is_retryable() => return Err(error),
+            Err(error) => Some(error),
+        };
+        // The name says what was created, whatever an answer that was lost said, and a repeated one
+        // says now.
+        match (self.find(zone, own)?, refused) {
+            (Some(instance), refused) if refused.is_none() || is_ours(&instance, request) => {
+                self.observe(&instance)
+            }
+            (Some(_), Some(error)) if is_taken(&error) => Err(CloudError::new(
                 CloudErrorKind::Invalid,
                 "alreadyExists",
                 format!("the name `{own}` belongs to another instance in {zone}"),
             )
             .hint("rename or delete that instance: its labels aren't those of this one")),
-            None => Err(CloudError::new(
+            (_, Some(error)) => Err(error),
+            (_, None) => Err(CloudError::new(
                 CloudErrorKind::TokenMismatch,
                 "notFound",
                 format!("`{own}` was created in {zone}, and is gone"),
@@ -309,7 +337,12 @@ impl Cloud for GcpCloud {
         groups.dedup();
         let drain = Duration::from_millis(request.drain_timeout_ms);
         self.groups.leave(&self.calls, zone, name, &groups, drain)?;
-        let input = json!({"zone": zone, "instance": name});
+        let input = json!({
+            "zone": zone,
+            "instance": name,
+            // Repeated, it follows the operation that is under way.
+            "requestId": request::request_id(&request.token),
+        });
         let deleted = self.calls.change(Operation::InstancesDelete, input);
         match deleted {
             Err(error) if error.kind == CloudErrorKind::NotFound => Ok(()),

@@ -22,7 +22,7 @@ mod rules;
 mod tests;
 mod update;
 
-pub use cloud::GcpCloud;
+pub use cloud::{GcpCloud, Named};
 pub use options::GcpOptions;
 pub use rules::{
     check_args, check_merged_args, effect, managed_labels, sanitise_label, user_labels,

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::paths::is_same;
+use super::request::camel_name;
 
 /// The reported values of requested args, in the requested form.
 pub(crate) fn normalized(
@@ -107,7 +108,8 @@ fn subset(asked: &Value, reported: &Value) -> Value {
     match (asked, reported) {
         (Value::Object(asked), Value::Object(reported)) => {
             let part = |(name, asked): (&String, &Value)| {
-                let value = reported.get(name).filter(|_| !asked.is_null());
+                // In values of short names, the Nstance server reads `enable_secure_boot`.
+                let value = reported.get(&camel_name(name)).filter(|_| !asked.is_null());
                 let value = value.map_or_else(|| asked.clone(), |value| subset(asked, value));
                 (name.clone(), value)
             };

@@ -109,25 +109,28 @@ pub(super) fn members(args: &Map<String, Value>, zone: &str, place: &Place) -> M
 
 /// A value whose members have the API's names: in values of short names, the Nstance server reads
 /// `enable_secure_boot`.
-pub(super) fn camel(value: Value) -> Value {
+fn camel(value: Value) -> Value {
     match value {
         Value::Object(object) => object
             .into_iter()
-            .map(|(name, value)| {
-                let mut words = name.split('_');
-                let mut joined = words.next().unwrap_or_default().to_owned();
-                for word in words {
-                    let mut letters = word.chars();
-                    joined.extend(letters.next().map(|first| first.to_ascii_uppercase()));
-                    joined.push_str(letters.as_str());
-                }
-                (joined, camel(value))
-            })
+            .map(|(name, value)| (camel_name(&name), camel(value)))
             .collect::<Map<_, _>>()
             .into(),
         Value::Array(items) => items.into_iter().map(camel).collect(),
         other => other,
     }
+}
+
+/// A name in the API's form: `enableSecureBoot` for `enable_secure_boot`.
+pub(super) fn camel_name(name: &str) -> String {
+    let mut words = name.split('_');
+    let mut joined = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let mut letters = word.chars();
+        joined.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        joined.push_str(letters.as_str());
+    }
+    joined
 }
 
 /// An instance that Google may take back can't be restarted or moved by Google.

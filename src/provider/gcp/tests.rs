@@ -136,7 +136,10 @@ fn cloud(script: &Arc<Script>, groups: &[&str]) -> GcpCloud {
         GcpOptions::default(),
         "p",
         "r",
-        groups.iter().map(|group| (*group).to_owned()).collect(),
+        super::Named {
+            groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+            subnets: vec!["s".to_owned()],
+        },
         Arc::new(Sleeper(Mutex::new(1_000_000))),
     )
 }
@@ -186,10 +189,7 @@ fn a_creation_is_followed_to_its_end() {
     assert_eq!(made.group.as_deref(), Some("default/web"));
     assert_eq!((made.state, made.slot), (LifecycleState::Running, Some(0)));
     assert_eq!(made.ip4.as_deref(), Some("10.0.0.2"));
-    assert_eq!(
-        made.subnet.as_deref(),
-        Some("projects/p/regions/r/subnetworks/s")
-    );
+    assert_eq!(made.subnet.as_deref(), Some("s"));
     assert_eq!(
         made.created_at,
         Timestamp::parse("2026-11-24T09:02:03Z").unwrap()
@@ -220,7 +220,8 @@ fn an_operation_that_ends_with_an_error_is_one() {
         let script = Arc::new(Script::default());
         script
             .answer(Operation::InstancesInsert, pending())
-            .answer(Operation::ZoneOperationsGet, end);
+            .answer(Operation::ZoneOperationsGet, end)
+            .answer(Operation::InstancesGet, refused("notFound", 404));
         let error = cloud(&script, &[]).create(&create()).unwrap_err();
         assert_eq!(error.kind, kind, "{error}");
     }

@@ -65,7 +65,10 @@ impl Ask<'_> {
             .filter(|(name, _)| name != "requestId" && !name.starts_with('$'))
             .collect();
         fixed.sort();
-        json!([self.call.method, fixed, self.call.body]).to_string()
+        let mut identity = json!([self.call.method, fixed, self.call.body]);
+        // Clients write the members of maps in any order.
+        identity.sort_all_objects();
+        identity.to_string()
     }
 }
 

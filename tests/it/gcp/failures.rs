@@ -113,7 +113,7 @@ fn doctor_names_what_is_not_allowed() {
     clouds::ok(&gcp, "doctor");
     gcp.server.deny("compute.instances.create");
     let doctor = gcp.run("doctor");
-    assert_eq!(doctor.code, Some(1), "{doctor}");
+    assert_eq!(doctor.code, Some(2), "{doctor}");
     assert!(
         doctor.to_string().contains("compute.instances.create"),
         "{doctor}"

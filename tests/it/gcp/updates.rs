@@ -101,7 +101,11 @@ fn what_others_change_meanwhile_is_read_again() {
         return;
     };
     gcp.harness.edit("\"team\": \"core\"", "\"team\": \"edge\"");
-    let stale = Fault::Refuse(Refusal::named("conditionNotMet"));
+    let stale = Fault::Refuse(Refusal::new(
+        412,
+        "conditionNotMet",
+        "Labels fingerprint mismatch",
+    ));
     gcp.server.add(Rule::next("instances.setLabels", stale));
     clouds::apply(&gcp, "");
     assert!(gcp.live().iter().all(|one| one.team == "edge"));

@@ -75,12 +75,13 @@ pub(super) fn transport_failure(error: &(dyn Error + 'static)) -> ApiError {
     if http.is_some_and(reqwest::Error::is_timeout) {
         return lost(ApiError::TIMEOUT, "no answer came in time".to_owned());
     }
-    lost(ApiError::CONNECTION_LOST, chain(error))
+    let message = format!("the connection ended before the answer: {}", root(error));
+    lost(ApiError::CONNECTION_LOST, message)
 }
 
 /// No connection, so the request surely wasn't sent.
 pub(super) fn unconnected(error: &(dyn Error + 'static)) -> ApiError {
-    let message = chain(error);
+    let message = format!("no connection came about: {}", root(error));
     ApiError::new(ApiErrorKind::Unsent, ApiError::NO_CONNECTION, message)
 }
 
@@ -118,6 +119,15 @@ fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e 
         next = error.source();
     }
     None
+}
+
+/// The first cause: those above it repeat the address, or state that a request failed.
+fn root(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
 }
 
 /// An error and its causes, each stated once, in one line.
