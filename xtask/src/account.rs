@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::Failure;
 use crate::fuzz::random::Random;
-use crate::kill::Instances;
+use crate::kill::{Instances, Place};
 
 const REGION: &str = "eu-north-1";
 
@@ -58,16 +58,46 @@ impl Account {
         })
     }
 
-    /// What every command runs with.
-    pub(crate) fn equip(command: &mut Command) {
-        command
-            .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
-            .env("AWS_SECRET_ACCESS_KEY", "not-a-secret")
-            .env("AWS_EC2_METADATA_DISABLED", "true");
+    /// The proxy, for its log.
+    pub(crate) fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    fn declared(&self, groups: &serde_json::Value) -> String {
+        let options = json!({
+            "endpoint_url": self.proxy.url(),
+            "visibility_window": "300ms",
+            "poll_interval": "20ms",
+            "run_rate": {"burst": 10_000, "per_second": 10_000},
+            "read_rate": {"burst": 10_000, "per_second": 10_000},
+        });
+        let infra = json!({
+            "provider": "aws", "region": REGION, "zone": "eu-north-1a", "options": options,
+        });
+        json!({
+            "cluster": {"id": "kill"},
+            "shard": {"id": "one", "infra": infra, "subnet_pools": {"all": [self.subnet]}},
+            "groups": {"default": groups},
+        })
+        .to_string()
+    }
+}
+
+/// Gives a command the credentials that moto takes.
+pub(crate) fn credentials(command: &mut Command) {
+    command
+        .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+        .env("AWS_SECRET_ACCESS_KEY", "not-a-secret")
+        .env("AWS_EC2_METADATA_DISABLED", "true");
+}
+
+impl Place for Account {
+    fn equip(&self, command: &mut Command) {
+        credentials(command);
     }
 
     /// Lets calls fail, get lost and take time, until [`Self::calm`].
-    pub(crate) fn disturb(&self, chance: &mut Random) {
+    fn disturb(&self, chance: &mut Random) {
         let mut below = |bound: usize| chance.below(bound);
         self.proxy.set_habits(Habits {
             hidden: below(2) as u32,
@@ -88,22 +118,13 @@ impl Account {
     }
 
     /// Ends all that [`Self::disturb`] began.
-    pub(crate) fn calm(&self) {
+    fn calm(&self) {
         self.proxy.set_habits(Habits::default());
         self.proxy.set_chance(None);
     }
 
-    /// The proxy, for its log.
-    pub(crate) fn proxy(&self) -> &Proxy {
-        &self.proxy
-    }
-
     /// What declares so many instances a group: types, images and tags by chance.
-    pub(crate) fn configuration(
-        &self,
-        sizes: &BTreeMap<&'static str, u32>,
-        chance: &mut Random,
-    ) -> String {
+    fn configuration(&self, sizes: &BTreeMap<&'static str, u32>, chance: &mut Random) -> String {
         let mut groups = serde_json::Map::new();
         for (name, size) in sizes {
             let instance_type = ["m7g.large", "m7g.xlarge"][chance.below(2)];
@@ -126,27 +147,8 @@ impl Account {
         self.declared(&json!(groups))
     }
 
-    fn declared(&self, groups: &serde_json::Value) -> String {
-        let options = json!({
-            "endpoint_url": self.proxy.url(),
-            "visibility_window": "300ms",
-            "poll_interval": "20ms",
-            "run_rate": {"burst": 10_000, "per_second": 10_000},
-            "read_rate": {"burst": 10_000, "per_second": 10_000},
-        });
-        let infra = json!({
-            "provider": "aws", "region": REGION, "zone": "eu-north-1a", "options": options,
-        });
-        json!({
-            "cluster": {"id": "kill"},
-            "shard": {"id": "one", "infra": infra, "subnet_pools": {"all": [self.subnet]}},
-            "groups": {"default": groups},
-        })
-        .to_string()
-    }
-
     /// The instances that moto has and that aren't terminated.
-    pub(crate) fn live(&self) -> Result<Instances, Failure> {
+    fn live(&self) -> Result<Instances, Failure> {
         let parameters = [("MaxResults", "1000000")];
         let moto = self.proxy.moto();
         let answer = moto.call("ec2", REGION, "DescribeInstances", &parameters)?;
@@ -154,6 +156,10 @@ impl Account {
         let items = reservations.flat_map(|reservation| reservation.items("instancesSet"));
         let live = items.filter(|item| item.text_at("instanceState/name") != "terminated");
         Ok(live.map(triple).collect())
+    }
+
+    fn longest(&self) -> Duration {
+        Duration::from_millis(1_500)
     }
 }
 

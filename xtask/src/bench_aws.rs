@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::fuzz::random::Random;
+use crate::kill::Place as _;
 use crate::moto::Moto;
 use crate::{Failure, kill, process};
 
@@ -80,7 +81,7 @@ fn seconds(moto: &Moto, program: &Path, folder: &Path, words: &str) -> Result<f6
         .current_dir(folder)
         .env_clear()
         .stdin(Stdio::null());
-    Account::equip(&mut command);
+    account::credentials(&mut command);
     let said = process::output(&mut command)?;
     Ok(said.trim().parse()?)
 }

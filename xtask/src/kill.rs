@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::account::Account;
 use crate::fuzz::random::Random;
 use crate::moto::Moto;
+use crate::project::Project;
 use crate::{Failure, process};
 
 /// How many rounds the tests run.
@@ -30,23 +31,48 @@ pub(crate) const IN_TESTS: &str = "20";
 enum Cloud {
     /// The embedded one, each ten rounds another.
     Embedded,
-    /// An account at moto.
-    Aws(Box<Account>),
+    /// A server that stands for another one.
+    Server(Box<dyn Place>),
+}
+
+/// An account on a server that stands for a cloud.
+pub(crate) trait Place {
+    /// Gives a command what it needs to ask.
+    fn equip(&self, command: &mut Command);
+
+    /// Lets calls fail, get lost and take time, until [`Self::calm`].
+    fn disturb(&self, chance: &mut Random);
+
+    /// Ends all that [`Self::disturb`] began.
+    fn calm(&self);
+
+    /// What declares so many instances a group: types, images and tags by chance.
+    fn configuration(&self, sizes: &BTreeMap<&'static str, u32>, chance: &mut Random) -> String;
+
+    /// The instances that exist.
+    fn live(&self) -> Result<Instances, Failure>;
+
+    /// How long a killed apply might have taken at most; kills by time are spread over this.
+    fn longest(&self) -> Duration;
+}
+
+/// The last part of a path.
+pub(crate) fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 impl Cloud {
-    /// How long a killed apply might have taken at most, in milliseconds; kills by time are spread
-    /// over this.
-    fn longest(&self) -> usize {
+    fn longest(&self) -> Duration {
         match self {
-            Self::Embedded => 250,
-            Self::Aws(_) => 1_500,
+            Self::Embedded => Duration::from_millis(250),
+            Self::Server(place) => place.longest(),
         }
     }
 }
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let (mut rounds, mut from, mut built, mut aws) = (200_u64, 0_u64, false, false);
+    let (mut rounds, mut from, mut built) = (200_u64, 0_u64, false);
+    let mut provider = None;
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let mut number = || {
@@ -58,17 +84,17 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
             "--from" => from = number()?,
             // Takes the program as it is.
             "--built" => built = true,
-            "--aws" => aws = true,
+            "--aws" | "--gcp" => provider = word.strip_prefix("--"),
             other => return Err(Failure::say(format!("unknown argument: {other}"))),
         }
     }
     if !built {
         let mut build = process::cargo();
         build.args(["build", "--locked", "--bin", "nstance"]);
-        process::run(build.args(aws.then_some("--features=aws")))?;
+        process::run(build.args(provider.map(|provider| format!("--features={provider}"))))?;
     }
     let program = program()?;
-    let moto = aws.then(Moto::start).transpose()?;
+    let moto = (provider == Some("aws")).then(Moto::start).transpose()?;
     let mut cloud = Cloud::Embedded;
     let mut tally = Tally::default();
     let began = Instant::now();
@@ -78,7 +104,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         if round == from || round == first {
             tally.folder = Some(tempfile::tempdir()?);
             if let Some(moto) = &moto {
-                cloud = Cloud::Aws(Box::new(Account::new(moto.address())?));
+                cloud = Cloud::Server(Box::new(Account::new(moto.address())?));
+            } else if provider == Some("gcp") {
+                cloud = Cloud::Server(Box::new(Project::new()?));
             }
         }
         let folder = tally.folder.as_ref().map(|folder| folder.path().to_owned());
@@ -86,9 +114,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         Round::new(round, &program, &folder, &cloud)
             .go(&mut tally)
             .map_err(|Failure(text)| {
-                let aws = if aws { "--aws " } else { "" };
+                let provider = provider.map(|provider| format!("--{provider} "));
+                let provider = provider.unwrap_or_default();
                 Failure::say(format!(
-                    "round {round}: {text}\nagain: cargo xtask kill {aws}--from {first} --rounds {}",
+                    "round {round}: {text}\nagain: cargo xtask kill {provider}--from {first} --rounds {}",
                     round - first + 1
                 ))
             })?;
@@ -159,8 +188,8 @@ impl<'a> Round<'a> {
         let before = self.live()?;
         let kills = 1 + self.chance.below(3);
         for _ in 0..kills {
-            if let Cloud::Aws(account) = self.cloud {
-                account.disturb(&mut self.chance);
+            if let Cloud::Server(place) = self.cloud {
+                place.disturb(&mut self.chance);
             }
             if self.kill()? {
                 tally.killed += 1;
@@ -169,8 +198,8 @@ impl<'a> Round<'a> {
             }
             tally.left_open += usize::from(self.is_open()?);
         }
-        if let Cloud::Aws(account) = self.cloud {
-            account.calm();
+        if let Cloud::Server(place) = self.cloud {
+            place.calm();
         }
         self.nstance(&["apply", "--auto-approve", "--allow-delete", "all"])?;
         let live = self.check()?;
@@ -184,8 +213,8 @@ impl<'a> Round<'a> {
     }
 
     fn configuration(&mut self) -> String {
-        if let Cloud::Aws(account) = self.cloud {
-            return account.configuration(&self.sizes, &mut self.chance);
+        if let Cloud::Server(place) = self.cloud {
+            return place.configuration(&self.sizes, &mut self.chance);
         }
         let mut groups = Vec::new();
         for (name, size) in self.sizes.clone() {
@@ -219,8 +248,8 @@ impl<'a> Round<'a> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if matches!(self.cloud, Cloud::Aws(_)) {
-            Account::equip(&mut command);
+        if let Cloud::Server(place) = self.cloud {
+            place.equip(&mut command);
         }
         command
     }
@@ -267,7 +296,8 @@ impl<'a> Round<'a> {
             // Somewhere between this event and the next.
             std::thread::sleep(Duration::from_micros(self.chance.below(20_000) as u64));
         } else {
-            let after = self.chance.below(self.cloud.longest()) as u64;
+            let longest = self.cloud.longest().as_millis() as usize;
+            let after = self.chance.below(longest) as u64;
             std::thread::sleep(Duration::from_millis(after));
         }
         child.kill()?;
@@ -277,7 +307,7 @@ impl<'a> Round<'a> {
             None => Ok(true),
             Some(0) => Ok(false),
             // Where calls fail by chance, an apply may give up.
-            Some(_) if matches!(self.cloud, Cloud::Aws(_)) => Ok(false),
+            Some(_) if matches!(self.cloud, Cloud::Server(_)) => Ok(false),
             Some(code) => {
                 let mut said = String::new();
                 out.read_to_string(&mut said)?;
@@ -301,7 +331,7 @@ impl<'a> Round<'a> {
     fn live(&self) -> Result<Instances, Failure> {
         match self.cloud {
             Cloud::Embedded => Ok(triples(&self.document(&["sim", "list", "--json"])?)),
-            Cloud::Aws(account) => account.live(),
+            Cloud::Server(place) => place.live(),
         }
     }
 

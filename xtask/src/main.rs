@@ -19,6 +19,7 @@ mod bench_aws;
 mod bosh_case;
 mod cloud_init;
 mod conformance;
+mod discovery;
 mod ec2;
 #[path = "../../crates/erb/tests/common/corpus_case.rs"]
 mod erb_case;
@@ -30,6 +31,7 @@ mod moto;
 #[path = "../../tests/it/nstance_case.rs"]
 mod nstance_case;
 mod process;
+mod project;
 mod ruby;
 mod simulate;
 mod sprig;
@@ -56,7 +58,8 @@ cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, ev
                                             --tell: say what happens; --mutants: break nstance
                                             in each way there is, and see that it is noticed
                                             --points, --disk: every fault, without chance
-cargo xtask kill --rounds N [--from S]      kill the real program at random moments of apply
+cargo xtask kill --rounds N [--from S]      kill the real program at random moments of apply;
+                                            --aws, --gcp: on servers that stand for them
                                             --aws: against moto; --built: as it was built last
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them

@@ -6,18 +6,22 @@
 //!
 //! The tests of the default features need no service, no account and no network: the cloud is
 //! embedded, states are files. All they need beyond Rust is a C compiler, for the `SQLite` that is
-//! compiled in, and Ruby, for the ERB of job templates. The tests of AWS need the client, which takes minutes to build, and moto, which is
-//! Python: they run with `--all`, and where they are asked for by feature or package.
+//! compiled in, and Ruby, for the ERB of job templates. The tests of AWS and Compute Engine need the
+//! clients, which take minutes to build. Those of AWS also need moto, which is Python; those of
+//! Compute Engine Google's description of the API, which a Python package has. They run with `--all`,
+//! and where they are asked for by feature or package.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::moto::{self, Moto};
-use crate::{Failure, cloud_init, ec2, kill, memory, process, ruby, simulate};
+use crate::{Failure, cloud_init, discovery, ec2, kill, memory, process, ruby, simulate};
 
 /// The package with the proxy that stands before moto.
 const PROXY: &str = "nstance-ec2-proxy";
+/// The package with the server that stands for Compute Engine.
+const SERVER: &str = "nstance-gce-server";
 /// How many random stacks of userdata the real cloud-init is given.
 const CLOUD_INIT_CASES: &str = "200";
 
@@ -31,15 +35,20 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         ["--all"] => run_all(),
         _ => {
             let moto = wants_moto(arguments).then(Moto::start).transpose()?;
-            process::run(&mut cargo_test(arguments, moto.as_ref()))
+            let mut tests = cargo_test(arguments, moto.as_ref());
+            if wants_discovery(arguments) {
+                tests.env(discovery::PATH, discovery::ensure()?);
+            }
+            process::run(&mut tests)
         }
     }
 }
 
 /// What only `--all` runs.
 const LEFT_OUT: &str = "\
-Left out: the client of AWS against moto and botocore, layers of userdata against cloud-init,
-10,000 simulated lifetimes with faults and mutants, and 20 kills of the program.
+Left out: the clients of AWS, against moto and botocore, and of Compute Engine, against a server;
+layers of userdata against cloud-init; 10,000 simulated lifetimes with faults and mutants; and 60
+kills of the program.
 To run everything: cargo xtask test --all";
 
 /// Every test of the default features.
@@ -56,13 +65,14 @@ fn run_default() -> Result<(), Failure> {
 
 /// Everything there is, as far as this machine goes. In CI it goes all the way.
 fn run_all() -> Result<(), Failure> {
-    let mut parts = Parts::of(7);
+    let mut parts = Parts::of(8);
     parts.next("Build the tests with all features");
-    let moto = match check_memory().and_then(|()| Moto::start()) {
-        Ok(moto) => Some(moto),
+    let servers = check_memory().and_then(|()| Ok((Moto::start()?, discovery::ensure()?)));
+    let (moto, description) = match servers {
+        Ok((moto, description)) => (Some(moto), Some(description)),
         Err(failure) => {
-            leave_out("The tests of AWS are", failure)?;
-            None
+            leave_out("The tests of the clouds' clients are", failure)?;
+            (None, None)
         }
     };
     // One set of features for all: what the clients are made of is built once.
@@ -73,7 +83,11 @@ fn run_all() -> Result<(), Failure> {
     };
     process::run(cargo_test(features, moto.as_ref()).arg("--no-run"))?;
     parts.next("Run the tests");
-    parts.count(&mut cargo_test(features, moto.as_ref()))?;
+    let mut tests = cargo_test(features, moto.as_ref());
+    if let Some(description) = description {
+        tests.env(discovery::PATH, description);
+    }
+    parts.count(&mut tests)?;
     drop(moto);
     parts.next("Compare the client of AWS with botocore");
     ec2::proof::test(!features.is_empty())?;
@@ -91,6 +105,10 @@ fn run_all() -> Result<(), Failure> {
     parts.next("Kill apply on moto");
     if !features.is_empty() {
         kill::run(&["--aws", "--rounds", kill::IN_TESTS, "--built"])?;
+    }
+    parts.next("Kill apply on a server that stands for Compute Engine");
+    if !features.is_empty() {
+        kill::run(&["--gcp", "--rounds", kill::IN_TESTS, "--built"])?;
     }
     parts.conclude();
     Ok(())
@@ -212,6 +230,11 @@ fn check_memory() -> Result<(), Failure> {
 fn wants_moto(arguments: &[&str]) -> bool {
     names_any(arguments, &["--features", "-F", "--all-features"])
         || arguments.iter().any(|argument| argument.contains(PROXY))
+}
+
+/// Whether tests are asked for that need Google's description of its API.
+fn wants_discovery(arguments: &[&str]) -> bool {
+    wants_moto(arguments) || arguments.iter().any(|argument| argument.contains(SERVER))
 }
 
 fn names_any(arguments: &[&str], options: &[&str]) -> bool {

@@ -3,7 +3,8 @@
 //! In: operations and inputs. Out: outputs. Must not: retry a change; only the caller knows whether
 //! that is safe.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nstance_gce::{Api, Operation};
@@ -17,6 +18,7 @@ use super::errors;
 use super::observe::{items, text};
 use super::options::GcpOptions;
 use super::paths::{Place, name};
+use super::request::request_id;
 
 /// The largest page.
 const PAGE: u32 = 500;
@@ -30,6 +32,8 @@ pub(super) struct Calls {
     writes: Bucket,
     wait_timeout: Duration,
     poll_interval: Duration,
+    /// How many operations of a token failed.
+    failed: Mutex<HashMap<String, u32>>,
 }
 
 impl Calls {
@@ -47,6 +51,7 @@ impl Calls {
             writes: Bucket::new(options.write_rate),
             wait_timeout: options.wait_timeout,
             poll_interval: options.poll_interval,
+            failed: Mutex::default(),
         }
     }
 
@@ -148,16 +153,47 @@ impl Calls {
     /// Fails if the call does, if its operation ends with an error, or on a timeout.
     pub(super) fn change(&self, operation: Operation, input: Value) -> Result<(), CloudError> {
         let begun = self.call(operation, input)?;
-        self.follow(operation, begun)
+        self.follow(operation, begun)?.map_or(Ok(()), Err)
     }
 
-    /// Waits for the end of an operation, and looks whether it ended with an error.
-    fn follow(&self, operation: Operation, begun: Value) -> Result<(), CloudError> {
+    /// Changes something once, however often it is asked for with this token: a repeated request
+    /// follows the operation that is under way. After an operation that failed, the next request is
+    /// a new one, since the same would only be told of this failure again.
+    ///
+    /// Fails as [`Self::change`] does.
+    pub(super) fn change_once(
+        &self,
+        operation: Operation,
+        mut input: Value,
+        token: &str,
+    ) -> Result<(), CloudError> {
+        let failures = self.failed().get(token).copied().unwrap_or(0);
+        let id = match failures {
+            0 => request_id(token),
+            failures => request_id(&format!("{token}/{failures}")),
+        };
+        input["requestId"] = id.into();
+        let begun = self.call(operation, input)?;
+        let Some(error) = self.follow(operation, begun)? else {
+            return Ok(());
+        };
+        self.failed().insert(token.to_owned(), failures + 1);
+        Err(error)
+    }
+
+    fn failed(&self) -> MutexGuard<'_, HashMap<String, u32>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for the end of an operation. Returns the error that it ended with, if it did.
+    ///
+    /// Fails on a timeout, or if the operation can't be asked for.
+    fn follow(&self, operation: Operation, begun: Value) -> Result<Option<CloudError>, CloudError> {
         let end = self.clock.now().after(self.wait_timeout);
         let mut latest = begun;
         loop {
             if text(&latest, "status") == Some("DONE") {
-                return errors::of_operation(operation, &latest).map_or(Ok(()), Err);
+                return Ok(errors::of_operation(operation, &latest));
             }
             let (Some(id), Some(zone)) = (text(&latest, "name"), text(&latest, "zone")) else {
                 return Err(CloudError::new(

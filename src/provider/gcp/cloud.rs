@@ -257,10 +257,10 @@ impl Cloud for GcpCloud {
         let (zone, own) = (request.zone.as_str(), request.name.as_str());
         let input = json!({
             "zone": zone,
-            "requestId": request::request_id(&request.token),
             "body": request::instance(request, &self.options, &self.calls.place)?,
         });
-        let made = self.calls.change(Operation::InstancesInsert, input);
+        let inserting = Operation::InstancesInsert;
+        let made = self.calls.change_once(inserting, input, &request.token);
         let refused = match made {
             Ok(()) => None,
             Err(error) if error.kind.is_retryable() => return Err(error),
@@ -337,13 +337,9 @@ impl Cloud for GcpCloud {
         groups.dedup();
         let drain = Duration::from_millis(request.drain_timeout_ms);
         self.groups.leave(&self.calls, zone, name, &groups, drain)?;
-        let input = json!({
-            "zone": zone,
-            "instance": name,
-            // Repeated, it follows the operation that is under way.
-            "requestId": request::request_id(&request.token),
-        });
-        let deleted = self.calls.change(Operation::InstancesDelete, input);
+        let input = json!({"zone": zone, "instance": name});
+        let deleting = Operation::InstancesDelete;
+        let deleted = self.calls.change_once(deleting, input, &request.token);
         match deleted {
             Err(error) if error.kind == CloudErrorKind::NotFound => Ok(()),
             deleted => deleted,

@@ -35,15 +35,6 @@ pub(super) fn of_operation(operation: Operation, done: &Value) -> Option<CloudEr
         Some(500..) | None => CloudErrorKind::Transient,
         Some(_) => CloudErrorKind::Invalid,
     });
-    // The same request would only be told of this operation again.
-    let kind = match kind {
-        CloudErrorKind::Transient | CloudErrorKind::Throttled
-            if operation == Operation::InstancesInsert =>
-        {
-            CloudErrorKind::TokenMismatch
-        }
-        kind => kind,
-    };
     let message = if message.is_empty() {
         format!("{operation} failed")
     } else {
@@ -213,7 +204,7 @@ mod tests {
                 503,
                 Kind::Capacity,
             ),
-            (Insert, "INTERNAL_ERROR", 500, Kind::TokenMismatch),
+            (Insert, "INTERNAL_ERROR", 500, Kind::Transient),
             (Stop, "INTERNAL_ERROR", 500, Kind::Transient),
             (Insert, "UNSUPPORTED_OPERATION", 400, Kind::Invalid),
         ] {

@@ -214,8 +214,7 @@ fn an_operation_that_ends_with_an_error_is_one() {
             failed("ZONE_RESOURCE_POOL_EXHAUSTED", 503),
             CloudErrorKind::Capacity,
         ),
-        // The same request would only be told of this failure again.
-        (failed("INTERNAL_ERROR", 500), CloudErrorKind::TokenMismatch),
+        (failed("INTERNAL_ERROR", 500), CloudErrorKind::Transient),
     ] {
         let script = Arc::new(Script::default());
         script
@@ -486,4 +485,20 @@ fn quotas_are_compared_with_the_plan() {
         told,
         ["the quota CPUS of r is 24: 20 are used, and the plan needs 8 more"]
     );
+}
+
+#[test]
+fn after_a_failed_operation_a_request_is_a_new_one() {
+    let script = Arc::new(Script::default());
+    script
+        .answer(Operation::InstancesInsert, pending())
+        .answer(Operation::ZoneOperationsGet, failed("INTERNAL_ERROR", 500))
+        .answer(Operation::ZoneOperationsGet, done())
+        .answer(Operation::InstancesGet, Ok(instance("RUNNING")));
+    let cloud = cloud(&script, &[]);
+    let id = || script.input(Operation::InstancesInsert)["requestId"].clone();
+    cloud.create(&create()).unwrap_err();
+    let first = id();
+    cloud.create(&create()).unwrap();
+    assert_ne!(id(), first);
 }
