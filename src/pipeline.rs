@@ -209,6 +209,7 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
     if let Some(cloud) = cloud {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }
+    findings.extend(plan.disks_that_stay());
     if let Some(snapshot) = &record.snapshot {
         match request.running {
             Some(holder) => {

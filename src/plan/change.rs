@@ -17,7 +17,7 @@ use super::planned::protected;
 use super::rollout::Rollout;
 use crate::address::{Address, GroupName};
 use crate::clock::Timestamp;
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics, counted};
 use crate::fault_injection::InjectedFault;
 use crate::merge::zones::{Place, Seat};
 use crate::provider::Observation;
@@ -958,6 +958,31 @@ impl Plan {
         self.drift
             .retain(|drift| !open.contains(drift.address.as_str()));
         self.summary = Summary::of(&self.changes, &self.held_back, self.summary.no_op);
+    }
+
+    /// Warnings about disks that stay when instances are deleted, one for each group.
+    pub fn disks_that_stay(&self) -> Diagnostics {
+        let rules = self.rules();
+        let mut groups: BTreeMap<&GroupName, usize> = BTreeMap::new();
+        let deleting =
+            |change: &&Change| change.action == Action::Delete || change.action.is_replace();
+        for change in self.changes.iter().filter(deleting) {
+            let before = change.before.as_deref();
+            if before.is_some_and(|before| rules.leaves_disks(&before.spec.args)) {
+                *groups.entry(&change.address.group).or_default() += 1;
+            }
+        }
+        let warning = |(group, count): (&GroupName, usize)| {
+            let instances = counted(count, "instance");
+            Diagnostic::warning(format!(
+                "disks of {instances} of {group} stay when they are deleted"
+            ))
+            .about(group)
+            .hint("Set `autoDelete` to true in `disks`, or delete the disks afterwards")
+        };
+        let mut findings = Diagnostics::default();
+        findings.extend(groups.into_iter().map(warning));
+        findings
     }
 
     /// Leaves out the late changes of groups.

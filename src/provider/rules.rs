@@ -246,6 +246,11 @@ impl Rules {
         (args.get(name) == Some(&serde_json::Value::Bool(true))).then_some(name)
     }
 
+    /// Whether disks stay when an instance with these args is deleted.
+    pub fn leaves_disks(self, args: &serde_json::Map<String, serde_json::Value>) -> bool {
+        self.kind == ProviderKind::Gcp && gcp::leaves_disks(args)
+    }
+
     /// The size limit of userdata before encoding, in bytes.
     pub fn userdata_limit(self) -> Option<usize> {
         match self.kind {

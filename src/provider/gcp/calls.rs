@@ -20,6 +20,9 @@ use super::options::GcpOptions;
 use super::paths::{Place, name};
 use super::request::request_id;
 
+/// How many failed operations of earlier runs are passed over.
+const MOST_FAILURES: u32 = 20;
+
 /// The largest page.
 const PAGE: u32 = 500;
 
@@ -167,18 +170,25 @@ impl Calls {
         mut input: Value,
         token: &str,
     ) -> Result<(), CloudError> {
-        let failures = self.failed().get(token).copied().unwrap_or(0);
-        let id = match failures {
-            0 => request_id(token),
-            failures => request_id(&format!("{token}/{failures}")),
-        };
-        input["requestId"] = id.into();
-        let begun = self.call(operation, input)?;
-        let Some(error) = self.follow(operation, begun)? else {
-            return Ok(());
-        };
-        self.failed().insert(token.to_owned(), failures + 1);
-        Err(error)
+        let mut failures = self.failed().get(token).copied().unwrap_or(0);
+        loop {
+            let id = match failures {
+                0 => request_id(token),
+                failures => request_id(&format!("{token}/{failures}")),
+            };
+            input["requestId"] = id.into();
+            let begun = self.call(operation, input.clone())?;
+            // A new operation takes a while. One that is done at once is an earlier run's.
+            let was_done = text(&begun, "status") == Some("DONE");
+            let Some(error) = self.follow(operation, begun)? else {
+                return Ok(());
+            };
+            failures += 1;
+            self.failed().insert(token.to_owned(), failures);
+            if !was_done || failures >= MOST_FAILURES {
+                return Err(error);
+            }
+        }
     }
 
     fn failed(&self) -> MutexGuard<'_, HashMap<String, u32>> {

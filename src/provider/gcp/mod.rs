@@ -25,5 +25,6 @@ mod update;
 pub use cloud::{GcpCloud, Named};
 pub use options::GcpOptions;
 pub use rules::{
-    check_args, check_merged_args, effect, managed_labels, sanitise_label, user_labels,
+    check_args, check_merged_args, effect, leaves_disks, managed_labels, sanitise_label,
+    user_labels,
 };

@@ -167,6 +167,16 @@ pub fn effect(path: &str) -> Effect {
     effect_of(path, IN_PLACE, RESTART)
 }
 
+/// Whether an instance has a disk of its own that isn't deleted with it. Compute Engine keeps disks
+/// unless `autoDelete` is set; those that existed before are somebody else's.
+pub fn leaves_disks(args: &Map<String, Value>) -> bool {
+    let disks = args.get("disks").and_then(Value::as_array);
+    let mut disks = disks.into_iter().flatten();
+    disks.any(|disk| {
+        disk.get("source").is_none() && disk.get("autoDelete") != Some(&Value::Bool(true))
+    })
+}
+
 /// The managed labels of an instance, and its `name`.
 pub fn managed_labels(who: &Ownership<'_>) -> BTreeMap<String, String> {
     who.facts()
@@ -232,6 +242,25 @@ mod tests {
             ("subnet_pool", Effect::Replace),
         ] {
             assert_eq!(effect(path), effect_wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn disks_stay_unless_they_are_deleted_too() {
+        for (args, stay) in [
+            (json!({}), false),
+            (
+                json!({"disks": [{"boot": true, "autoDelete": true}]}),
+                false,
+            ),
+            (json!({"disks": [{"boot": true}]}), true),
+            (
+                json!({"disks": [{"autoDelete": true}, {"autoDelete": false}]}),
+                true,
+            ),
+            (json!({"disks": [{"source": "data"}]}), false),
+        ] {
+            assert_eq!(leaves_disks(args.as_object().unwrap()), stay, "{args}");
         }
     }
 

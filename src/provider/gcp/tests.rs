@@ -502,3 +502,21 @@ fn after_a_failed_operation_a_request_is_a_new_one() {
     cloud.create(&create()).unwrap();
     assert_ne!(id(), first);
 }
+
+#[test]
+fn a_failure_of_an_earlier_run_is_passed_over() {
+    let script = Arc::new(Script::default());
+    script
+        .answer(Operation::InstancesDelete, failed("INTERNAL_ERROR", 500))
+        .answer(Operation::InstancesDelete, pending())
+        .answer(Operation::ZoneOperationsGet, done());
+    let request = DeleteRequest {
+        token: "t".into(),
+        provider_id: "r-a/web06".into(),
+        drain_timeout_ms: 0,
+        load_balancers: Vec::new(),
+        until_gone: false,
+    };
+    cloud(&script, &[]).delete(&request).unwrap();
+    assert_eq!(script.calls().len(), 3);
+}

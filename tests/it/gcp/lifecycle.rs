@@ -132,3 +132,28 @@ fn a_spot_instance_that_was_taken_away_is_started_again() {
     clouds::apply(&gcp, "");
     assert_eq!(clouds::at(&gcp, "default/store/0").id, store.id);
 }
+
+#[test]
+fn a_disk_that_stays_is_said_before() {
+    let config = FLEET.replace(
+        "\"NetworkTags\"",
+        "\"disks\": [{\"boot\": true, \"initializeParams\": {\"diskType\": \"pd-ssd\"}}], \"NetworkTags\"",
+    );
+    let Some(gcp) = Gcp::applied(&config) else {
+        return;
+    };
+    let disk = gcp.server.disks().remove(0);
+    assert!(
+        disk["type"].as_str().unwrap().ends_with("/pd-ssd"),
+        "{disk}"
+    );
+    gcp.harness.edit("\"size\": 2", "\"size\": 1");
+    let plan = gcp.run("plan");
+    assert!(
+        plan.stderr
+            .contains("disks of 1 instance of default/web stay"),
+        "{plan}"
+    );
+    clouds::apply(&gcp, "--allow-delete all");
+    assert_eq!(gcp.server.disks().len(), 3);
+}

@@ -6,6 +6,7 @@
 //!
 //! `cargo xtask test --features gcp gcp::` runs these alone.
 
+mod balancers;
 mod failures;
 mod lifecycle;
 mod updates;
