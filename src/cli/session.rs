@@ -237,7 +237,7 @@ impl<'g> Session<'g> {
         let named = variables.iter().filter_map(|name| std::env::var(name).ok());
         let mut named = named.filter(|project| !project.is_empty());
         let Some(project) = options.project_id.clone().or_else(|| named.next()) else {
-            let finding = Diagnostic::error("no project of Google Cloud is named");
+            let finding = Diagnostic::error("the project isn't set");
             return Err(Failure::new(
                 finding
                     .at(infra.provider.span, "its instances are in a project")
@@ -253,7 +253,7 @@ impl<'g> Session<'g> {
             ..nstance_gce::ClientOptions::default()
         })
         .map_err(|error| {
-            let text = format!("Google Cloud can't be asked: {}", error.message);
+            let text = format!("the client of Google Cloud failed: {}", error.message);
             let mut finding = Diagnostic::error(text);
             if error.code == nstance_gce::ApiError::CREDENTIALS_NOT_FOUND {
                 finding = finding.hint("Log in (`gcloud auth application-default login`), or set GOOGLE_APPLICATION_CREDENTIALS");

@@ -1,6 +1,6 @@
 //! Google's own description of Compute Engine's API, which the tests' server checks calls against.
 //!
-//! In: nothing. Out: where the description is, installed from PyPI under `target/` once. Must not:
+//! In: nothing. Out: where the description is, installed from a package under `target/` once. Must not:
 //! keep a copy in the repository.
 
 use std::path::PathBuf;

@@ -41,7 +41,6 @@ impl Place for Project {
         let mut below = |bound: usize| chance.below(bound);
         self.server.set_habits(Habits {
             hidden: below(2) as u32,
-            lingering: below(2) as u32,
             operation: 1 + below(3) as u32,
             ..Habits::default()
         });

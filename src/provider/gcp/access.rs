@@ -13,9 +13,15 @@ use super::observe::items;
 
 /// Permissions besides those that operations are named for: what they are needed for, and whether
 /// nstance works without.
-const FURTHER: [(&str, &str, bool); 4] = [
+const FURTHER: [(&str, &str, bool); 6] = [
     ("compute.disks.create", "creating instances", false),
     ("compute.subnetworks.use", "creating instances", false),
+    (
+        "compute.images.useReadOnly",
+        "creating instances of images of the project",
+        true,
+    ),
+    ("compute.instances.use", "load balancers", true),
     (
         "compute.subnetworks.useExternalIp",
         "instances with an external address",

@@ -73,7 +73,7 @@ impl Calls {
         }
         self.api
             .call(operation, &input)
-            .map_err(|error| errors::told(operation, error))
+            .map_err(|error| errors::told(operation, &error))
     }
 
     /// One object; `None` if it doesn't exist.
@@ -221,9 +221,7 @@ impl Calls {
                     "WaitTimeout",
                     format!("{operation} (operation {id}) wasn't done within {seconds}s"),
                 )
-                .hint(
-                    "run apply again; `wait_timeout` in `shard.infra.options` says how long is waited",
-                ));
+                .hint("run apply again; `wait_timeout` in `shard.infra.options` sets the limit"));
             }
             self.clock.sleep(self.poll_interval.min(left));
             match self.call(Operation::ZoneOperationsGet, input) {
@@ -235,13 +233,6 @@ impl Calls {
                     return Err(error);
                 }
             }
-        }
-    }
-
-    /// Waits while connections of an instance may drain.
-    pub(super) fn wait(&self, time: Duration) {
-        if !time.is_zero() {
-            self.clock.sleep(time);
         }
     }
 }

@@ -165,8 +165,7 @@ impl GcpCloud {
             let there = self.groups.of(&self.calls, zone, name)?;
             let (joins, leaves) = update::moves(request, &there.unwrap_or_default());
             self.groups.join(&self.calls, zone, name, &joins)?;
-            self.groups
-                .leave(&self.calls, zone, name, &leaves, Duration::ZERO)?;
+            self.groups.leave(&self.calls, zone, name, &leaves)?;
         }
         Ok(())
     }
@@ -315,8 +314,7 @@ impl Cloud for GcpCloud {
             return Ok(());
         };
         let groups = &request.load_balancers;
-        self.groups
-            .leave(&self.calls, zone, name, groups, Duration::ZERO)
+        self.groups.leave(&self.calls, zone, name, groups)
     }
 
     fn target_health(
@@ -324,7 +322,8 @@ impl Cloud for GcpCloud {
         provider_ids: &[String],
         load_balancers: &[String],
     ) -> Result<Vec<TargetHealth>, CloudError> {
-        Groups::health(&self.calls, provider_ids, load_balancers)
+        self.groups
+            .health(&self.calls, provider_ids, load_balancers)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {
@@ -335,8 +334,7 @@ impl Cloud for GcpCloud {
         groups.extend(self.groups.watched().unwrap_or_default());
         groups.sort();
         groups.dedup();
-        let drain = Duration::from_millis(request.drain_timeout_ms);
-        self.groups.leave(&self.calls, zone, name, &groups, drain)?;
+        self.groups.leave(&self.calls, zone, name, &groups)?;
         let input = json!({"zone": zone, "instance": name});
         let deleting = Operation::InstancesDelete;
         let deleted = self.calls.change_once(deleting, input, &request.token);

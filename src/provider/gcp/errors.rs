@@ -11,8 +11,8 @@ use crate::provider::{CloudError, CloudErrorKind};
 use super::observe::{items, text};
 
 /// Converts the error of a call.
-pub(super) fn told(operation: Operation, error: ApiError) -> CloudError {
-    let kind = kind(operation, &error);
+pub(super) fn told(operation: Operation, error: &ApiError) -> CloudError {
+    let kind = kind(operation, error);
     let message = if error.message.is_empty() {
         format!("{operation} was refused")
     } else {
@@ -127,7 +127,7 @@ pub(super) fn is_stale(error: &CloudError) -> bool {
 fn hint(operation: Operation, code: &str, message: &str) -> Option<String> {
     Some(match code {
         ApiError::CREDENTIALS_NOT_FOUND => {
-            "log in (`gcloud auth application-default login`), or set GOOGLE_APPLICATION_CREDENTIALS; `nstance doctor` says who asks".into()
+            "log in (`gcloud auth application-default login`), or set GOOGLE_APPLICATION_CREDENTIALS".into()
         }
         ApiError::NO_CONNECTION => {
             "look at the network, and at `endpoint` in `shard.infra.options` if it is set".into()
@@ -138,7 +138,7 @@ fn hint(operation: Operation, code: &str, message: &str) -> Option<String> {
         "forbidden" | "iamPermissionDenied" | "PERMISSION_DENIED" | "PERMISSIONS_ERROR" => {
             let permission = missing_permission(message);
             let permission = permission.or_else(|| operation.permission())?;
-            format!("give a role with `{permission}` to who asks")
+            format!("give the account a role with `{permission}`")
         }
         "authError" => "the credentials aren't accepted: log in again".into(),
         "quotaExceeded" | "QUOTA_EXCEEDED" | "limitExceeded" | "LIMIT_EXCEEDED" => {
@@ -185,7 +185,7 @@ mod tests {
             let mut error = ApiError::new(ApiErrorKind::Refused, code, "message");
             error.status = Some(status);
             assert_eq!(
-                told(operation, error).kind,
+                told(operation, &error).kind,
                 expected,
                 "{operation} {code} {status}"
             );
@@ -223,8 +223,8 @@ mod tests {
             "Required 'compute.subnetworks.use' permission for 'projects/p/regions/r/subnetworks/s'",
         );
         error.status = Some(403);
-        let told = told(Operation::InstancesInsert, error);
-        let expected = "give a role with `compute.subnetworks.use` to who asks";
+        let told = told(Operation::InstancesInsert, &error);
+        let expected = "give the account a role with `compute.subnetworks.use`";
         assert_eq!(told.hint.as_deref(), Some(expected));
     }
 }

@@ -4,7 +4,7 @@
 //! each in the instance's zone. Out: memberships and health. Must not: change a group that isn't named.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nstance_gce::Operation;
@@ -15,7 +15,7 @@ use crate::provider::{CloudError, CloudErrorKind, TargetHealth, TargetState};
 
 use super::calls::Calls;
 use super::observe::{items, text};
-use super::paths::{is_same, name, of_instance};
+use super::paths::{instance_id, is_same, name, of_instance};
 
 /// How long a list of members may be reused for other instances.
 const FRESH: Duration = Duration::from_secs(10);
@@ -27,8 +27,16 @@ const ENDPOINT_GROUPS: &str = "networkEndpointGroups";
 pub(super) struct Groups {
     /// The configured groups, sorted.
     watched: Vec<String>,
-    members: Mutex<HashMap<(String, String), (Timestamp, BTreeSet<String>)>>,
+    members: Mutex<HashMap<InZone, (Timestamp, BTreeSet<String>)>>,
+    /// Until when connections may drain of instances that left, by group and provider id.
+    draining: Mutex<HashMap<InZone, Timestamp>>,
 }
+
+/// A group and a zone, or a group and an instance of it.
+type InZone = (String, String);
+
+/// What the backend services say of each instance of a group, by name, with a reason.
+type Told = HashMap<String, (TargetState, Option<String>)>;
 
 /// A group in a zone.
 struct Group<'g> {
@@ -73,6 +81,7 @@ impl Groups {
         Self {
             watched,
             members: Mutex::default(),
+            draining: Mutex::default(),
         }
     }
 
@@ -152,8 +161,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Removes an instance from groups, and waits as long as connections may drain, up to `drain`.
-    /// Succeeds if it isn't a member.
+    /// Removes an instance from groups, without waiting for its connections to end. Succeeds if it
+    /// isn't a member.
     ///
     /// Fails if the API does.
     pub(super) fn leave(
@@ -162,26 +171,26 @@ impl Groups {
         zone: &str,
         instance: &str,
         groups: &[String],
-        drain: Duration,
     ) -> Result<(), CloudError> {
-        let mut longest = Duration::ZERO;
         for written in groups {
             let group = Group::of(written, zone);
             if !read(calls, &group)?.contains(instance) {
                 continue;
             }
             self.send(calls, &group, instance, false)?;
-            if drain > longest {
-                let draining = services_of(calls, &group)?;
-                let draining = draining.iter().filter_map(|service| {
-                    service["connectionDraining"]["drainingTimeoutSec"].as_u64()
-                });
-                let seconds = draining.max().unwrap_or(0);
-                longest = longest.max(Duration::from_secs(seconds).min(drain));
-            }
+            let services = services_of(calls, &group)?;
+            let seconds = services
+                .iter()
+                .filter_map(|service| service["connectionDraining"]["drainingTimeoutSec"].as_u64());
+            let time = Duration::from_secs(seconds.max().unwrap_or(0));
+            let key = (written.clone(), instance_id(zone, instance));
+            self.draining().insert(key, calls.clock.now().after(time));
         }
-        calls.wait(longest);
         Ok(())
+    }
+
+    fn draining(&self) -> MutexGuard<'_, HashMap<InZone, Timestamp>> {
+        self.draining.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn send(
@@ -220,6 +229,7 @@ impl Groups {
     ///
     /// Fails if the API does.
     pub(super) fn health(
+        &self,
         calls: &Calls,
         provider_ids: &[String],
         groups: &[String],
@@ -236,16 +246,18 @@ impl Groups {
                 let members = read(calls, &group)?;
                 let told = told_health(calls, &group)?;
                 for (id, _, instance) in parsed.iter().filter(|(_, of, _)| *of == zone) {
-                    let (state, reason) = if !members.contains(*instance) {
-                        (TargetState::Absent, None)
-                    } else {
-                        match &told {
-                            None => (TargetState::Unused, None),
-                            Some(told) => told
-                                .get(*instance)
-                                .cloned()
-                                .unwrap_or((TargetState::Initial, None)),
+                    let key = (written.clone(), (*id).clone());
+                    let drains = self.draining().get(&key).copied();
+                    let (state, reason) = match (members.contains(*instance), &told) {
+                        (false, _) if drains.is_some_and(|end| end > calls.clock.now()) => {
+                            (TargetState::Draining, None)
                         }
+                        (false, _) => (TargetState::Absent, None),
+                        (true, None) => (TargetState::Unused, None),
+                        (true, Some(told)) => told
+                            .get(*instance)
+                            .cloned()
+                            .unwrap_or((TargetState::Initial, None)),
                     };
                     found.push(TargetHealth {
                         provider_id: (*id).clone(),
@@ -296,16 +308,13 @@ fn services_of(calls: &Calls, group: &Group<'_>) -> Result<Vec<Value>, CloudErro
 
 /// What the backend services say of a group's instances, by name, the worst of them; `None` if no
 /// service has the group.
-fn told_health(
-    calls: &Calls,
-    group: &Group<'_>,
-) -> Result<Option<HashMap<String, (TargetState, Option<String>)>>, CloudError> {
+fn told_health(calls: &Calls, group: &Group<'_>) -> Result<Option<Told>, CloudError> {
     let services = services_of(calls, group)?;
     if services.is_empty() {
         return Ok(None);
     }
     let path = group.path(&calls.place.project);
-    let mut told: HashMap<String, (TargetState, Option<String>)> = HashMap::new();
+    let mut told = Told::new();
     for service in &services {
         let mut input = json!({
             "backendService": text(service, "name").unwrap_or_default(),

@@ -60,7 +60,7 @@ fn fits(image: &Value, query: &ImageQuery) -> bool {
     };
     is_ready
         && is_of_family
-        && (is_current || query.include_deprecated)
+        && is_current
         && query.filters.iter().all(|filter| {
             let mut parts = filter.name.split('.');
             let value = parts.try_fold(image, |value, part| value.get(part));

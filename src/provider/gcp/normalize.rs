@@ -54,10 +54,8 @@ fn member(name: &str, asked: &Value, reported: &Map<String, Value>) -> Option<Va
         return Some(subset(asked, of("scheduling").get(member)?));
     }
     match name {
-        // Compared as labels.
-        "Labels" | "labels" => None,
-        // The image isn't reported, only the disk that was made of it.
-        "SourceImage" => None,
+        // Labels are compared as such; the image isn't reported, only the disk that was made of it.
+        "Labels" | "labels" | "SourceImage" => None,
         "NetworkTags" => Some(as_set(asked, &of("tags")["items"])),
         "tags" => Some(json!({"items": as_set(&asked["items"], &of("tags")["items"])})),
         "ServiceAccount" => Some(of("serviceAccounts")[0]["email"].clone()),

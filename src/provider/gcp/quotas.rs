@@ -12,6 +12,9 @@ use crate::provider::WantedCapacity;
 use super::calls::Calls;
 use super::observe::{items, text};
 
+/// The quota of vCPUs of spot instances.
+const SPOT: &str = "PREEMPTIBLE_CPUS";
+
 /// Messages about quotas of the region that creating `wanted` would exceed. What can't be queried is
 /// ignored.
 pub(super) fn limits_ahead(calls: &Calls, wanted: &[WantedCapacity]) -> Vec<String> {
@@ -26,7 +29,11 @@ pub(super) fn limits_ahead(calls: &Calls, wanted: &[WantedCapacity]) -> Vec<Stri
         let Some(cpus) = cpus(&wanted.instance_type) else {
             continue;
         };
-        let metric = metric(&wanted.instance_type, wanted.interruptible);
+        // A project without that quota takes spot instances from the ordinary one.
+        let has_spot = items(&answer, "quotas").any(|quota| {
+            text(quota, "metric") == Some(SPOT) && quota["limit"].as_f64() > Some(0.0)
+        });
+        let metric = metric(&wanted.instance_type, wanted.interruptible && has_spot);
         *asked.entry(metric).or_default() += count * f64::from(cpus);
     }
     let mut messages = Vec::new();
@@ -57,7 +64,7 @@ fn cpus(machine_type: &str) -> Option<u32> {
         ("e2", ["micro" | "small" | "medium"]) => Some(2),
         ("f1" | "g1", _) => Some(1),
         // `custom-4-8192`, `n2-custom-4-8192`, `n2-standard-4`, `c3-standard-4-lssd`.
-        ("custom", [cpus, ..]) | (_, ["custom", cpus, ..] | [_, cpus, ..]) => cpus.parse().ok(),
+        ("custom", [cpus, ..]) | (_, [_, cpus, ..]) => cpus.parse().ok(),
         _ => None,
     }
 }
@@ -65,7 +72,7 @@ fn cpus(machine_type: &str) -> Option<u32> {
 /// The quota that counts a machine type's vCPUs. The first families share one.
 fn metric(machine_type: &str, interruptible: bool) -> String {
     if interruptible {
-        return "PREEMPTIBLE_CPUS".to_owned();
+        return SPOT.to_owned();
     }
     let family = machine_type.split('-').next().unwrap_or_default();
     match family {

@@ -313,11 +313,11 @@ fn is_for_cloud_init(text: &str) -> bool {
         "MIME-Version:",
     ];
     let text = text.trim_start();
-    let begins = |beginning: &&str| {
+    let begins = |beginning: &str| {
         let start = text.get(..beginning.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(beginning))
     };
-    BEGINNINGS.iter().any(|beginning| begins(&beginning))
+    BEGINNINGS.iter().any(|beginning| begins(beginning))
 }
 
 /// A value without nulls in it.

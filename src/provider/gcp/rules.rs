@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::config::node::Node;
+use crate::config::node::{Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::rules::{Effect, Ownership, effect_of, effective, managed_member};
 use crate::provider::shape::{self, Members, Shape};
@@ -77,8 +77,10 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
             };
             findings.push(shape::unknown_member(entry, likely, "an Instance"));
         }
-        if matches!(&*entry.key, "Labels" | "labels") {
-            check_labels(&entry.value, findings);
+        match &*entry.key {
+            "Labels" | "labels" => check_labels(&entry.value, findings),
+            "metadata" => check_metadata(&entry.value, findings),
+            _ => {}
         }
     }
     check_merged_args(&[args], findings);
@@ -108,6 +110,26 @@ pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
                 .at(second.key_span, format!("`{member}`"))
                 .related(first.key_span, format!("`{shorthand}`"))
                 .hint("keep one of the two; null in a higher layer takes a lower one's away"),
+            );
+        }
+    }
+}
+
+/// The metadata keys that userdata is sent under.
+const USERDATA_KEYS: [&str; 3] = ["user-data", "user-data-encoding", "startup-script"];
+
+/// Reports metadata items that userdata is sent as.
+fn check_metadata(metadata: &Node, findings: &mut Diagnostics) {
+    let items = metadata.get("items").map(|items| &items.value);
+    let Some(NodeValue::Array(items)) = items else {
+        return;
+    };
+    for key in items.iter().filter_map(|item| item.get("key")) {
+        if key.as_str().is_some_and(|key| USERDATA_KEYS.contains(&key)) {
+            findings.push(
+                Diagnostic::error("userdata can't be set in `metadata`")
+                    .at(key.span, "nstance sets this item")
+                    .hint("write it as `userdata` of the group or template"),
             );
         }
     }

@@ -16,7 +16,7 @@ use crate::provider::{CloudError, CloudErrorKind, UpdateRequest};
 use super::normalize;
 use super::observe::{self, labels, metadata, name_of_type, text, userdata_keys};
 use super::options::GcpOptions;
-use super::paths::{Place, is_same};
+use super::paths::Place;
 use super::request;
 
 /// All calls of an update.
@@ -222,11 +222,10 @@ impl Planner<'_> {
 
 /// The groups to join and to leave.
 pub(super) fn moves(request: &UpdateRequest, there: &[String]) -> (Vec<String>, Vec<String>) {
-    let named = |names: &[String], name: &String| names.iter().any(|other| is_same(other, name));
     let joins = request.load_balancers.iter();
-    let joins = joins.filter(|name| !named(there, name)).cloned();
+    let joins = joins.filter(|name| !there.contains(name)).cloned();
     let leaves = request.leaves.iter();
-    let leaves = leaves.filter(|name| !named(&request.load_balancers, name));
+    let leaves = leaves.filter(|name| !request.load_balancers.contains(name));
     (joins.collect(), leaves.cloned().collect())
 }
 
