@@ -133,7 +133,7 @@ impl Service {
         let target = self.target;
         let call = call
             .serializer(move |input: Value| request(target, &input))
-            .deserializer(|answer| response(answer));
+            .deserializer(response);
         Ok(Client(call.build()))
     }
 
