@@ -5,6 +5,7 @@
 
 mod failure;
 mod generated;
+mod json;
 mod read;
 mod runtime;
 mod write;
@@ -20,6 +21,7 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_ec2::config::{RuntimeComponents, SharedHttpClient};
+use aws_sdk_ec2::error::BoxError;
 use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::{Builder, Connector, tls};
 use serde_json::Value;
@@ -78,9 +80,21 @@ pub struct Client {
 struct Clients {
     ec2: aws_sdk_ec2::Client,
     elastic_load_balancing: aws_sdk_elasticloadbalancingv2::Client,
-    service_quotas: aws_sdk_servicequotas::Client,
-    ssm: aws_sdk_ssm::Client,
+    service_quotas: json::Client,
+    ssm: json::Client,
     sts: aws_sdk_sts::Client,
+}
+
+impl Clients {
+    async fn new(config: &SdkConfig) -> Result<Self, BoxError> {
+        Ok(Self {
+            ec2: aws_sdk_ec2::Client::new(config),
+            elastic_load_balancing: aws_sdk_elasticloadbalancingv2::Client::new(config),
+            service_quotas: json::Client::service_quotas(config).await?,
+            ssm: json::Client::ssm(config).await?,
+            sts: aws_sdk_sts::Client::new(config),
+        })
+    }
 }
 
 impl Client {
@@ -94,16 +108,12 @@ impl Client {
             .map_err(|error| invalid(format!("the name `{}`: {error}", options.app_name)))?;
         let runtime = Runtime::start()
             .map_err(|error| invalid(format!("no thread for the client: {error}")))?;
-        let config = runtime.block_on(load(options, app_name));
+        let clients = runtime
+            .block_on(async { Clients::new(&load(options, app_name).await).await })
+            .map_err(|error| invalid(format!("no address for the client: {error}")))?;
         Ok(Self {
             runtime,
-            clients: Clients {
-                ec2: aws_sdk_ec2::Client::new(&config),
-                elastic_load_balancing: aws_sdk_elasticloadbalancingv2::Client::new(&config),
-                service_quotas: aws_sdk_servicequotas::Client::new(&config),
-                ssm: aws_sdk_ssm::Client::new(&config),
-                sts: aws_sdk_sts::Client::new(&config),
-            },
+            clients,
             sought: sought(options),
         })
     }

@@ -67,7 +67,7 @@ pub(super) fn generate(
         let text = file(
             &format!("`{name}`: its input from JSON, its output to JSON."),
             header,
-            source,
+            &sdk.name,
             Some(name),
             &bodies[name],
             &walk.functions,
@@ -77,14 +77,14 @@ pub(super) fn generate(
     if !shared.is_empty() {
         modules.push_str("mod shared;\n");
         let what = "Structures of more than one operation, from JSON and to JSON.";
-        let text = file(what, header, source, None, &shared, &walk.functions);
+        let text = file(what, header, &sdk.name, None, &shared, &walk.functions);
         files.insert("shared.rs".to_owned(), text);
     }
     files.insert(
         "mod.rs".to_owned(),
         format!(
             "{}\n{modules}",
-            head(&format!("The operations of {}.", source.sdk), header)
+            head(&format!("The operations of {}.", sdk.name), header)
         ),
     );
     Ok(files)
@@ -93,18 +93,18 @@ pub(super) fn generate(
 /// The module that holds those of the services, and finds an operation's.
 pub(super) fn index(sources: &[Source]) -> String {
     let mut text = head(
-        "Every operation, as a call of an SDK.",
+        "Every operation, as a call of an SDK or of `json`.",
         "Made by `cargo xtask gen-ec2-args`.",
     );
     text.push('\n');
-    for source in sources {
+    for source in sources.iter().filter(|source| source.sdk.is_some()) {
         let _ = writeln!(text, "mod {};", source.module);
     }
     text.push_str(
         "
 use serde_json::Value;
 
-use super::Clients;
+use super::{Clients, json};
 use crate::{ApiError, Operation};
 
 /// Makes one call.
@@ -120,11 +120,14 @@ pub(super) async fn call(
     for source in sources {
         for operation in operations_of(source) {
             let (name, service) = (operation.name(), source.module);
-            let module = snake(name);
-            let _ = writeln!(
-                text,
-                "Operation::{name} => Box::pin({service}::{module}::call(&clients.{service}, input)).await,"
-            );
+            let call = match source.sdk {
+                Some(_) => format!(
+                    "{service}::{}::call(&clients.{service}, input)",
+                    snake(name)
+                ),
+                None => format!("json::call(&clients.{service}, operation, input)"),
+            };
+            let _ = writeln!(text, "Operation::{name} => Box::pin({call}).await,");
         }
     }
     text.push_str("    }\n}\n");
@@ -157,12 +160,12 @@ fn head(what: &str, header: &str) -> String {
 fn file(
     what: &str,
     header: &str,
-    source: &Source,
+    sdk: &str,
     operation: Option<&str>,
     body: &str,
     functions: &BTreeMap<(String, Way), Function>,
 ) -> String {
-    let sdk = source.sdk.replace('-', "_");
+    let sdk = sdk.replace('-', "_");
     let mut imports = String::new();
     if body.contains(" types::") || body.contains("(types::") || body.contains("&types::") {
         let _ = writeln!(imports, "use {sdk}::types;");
@@ -348,7 +351,7 @@ pub(in crate::client) async fn call(client: &Client, input: &Value) -> Result<Va
         Ok(text)
     }
 
-    /// How a member is taken (`get`, `list` or `map`), and the function for what it holds.
+    /// How a member is taken (`get` or `list`), and the function for what it holds.
     fn way(
         &mut self,
         operation: Operation,
@@ -358,7 +361,6 @@ pub(in crate::client) async fn call(client: &Client, input: &Value) -> Result<Va
     ) -> Result<(&'static str, String), Failure> {
         let (get, shape, holds) = match (member.shape.kind()?, &field.holds) {
             (Kind::List(item), Holds::List(holds)) => ("list", item, &**holds),
-            (Kind::Map(value), Holds::Map(holds)) => ("map", value, &**holds),
             _ => ("get", member.shape, &field.holds),
         };
         let module = match way {

@@ -67,10 +67,6 @@ class Draw:
             moment += datetime.timedelta(microseconds=self.pick(digits))
         return moment
 
-    def always(self, shape):
-        """Whether the services always answer it: the SDK has no way to say that it is absent."""
-        return self.protocol == "json" and shape.type_name in ("boolean", "long")
-
     def value(self, shape):
         """A value as JSON has it."""
         kind = shape.type_name
@@ -79,7 +75,6 @@ class Draw:
                 name: self.value(member)
                 for name, member in shape.members.items()
                 if name in shape.required_members
-                or self.always(member)
                 or self.random.random() < self.density
             }
         if kind == "list":

@@ -33,9 +33,9 @@ struct Source {
     /// Its name in botocore, and the version of its API.
     model: &'static str,
     version: &'static str,
-    /// The crate that is its SDK.
-    sdk: &'static str,
-    /// Our module for it.
+    /// The crate that is its SDK; none if `crates/ec2/src/client/json.rs` calls it.
+    sdk: Option<&'static str>,
+    /// Our module for it, and the client's field.
     module: &'static str,
 }
 
@@ -44,35 +44,35 @@ const SOURCES: &[Source] = &[
         service: Service::Ec2,
         model: "ec2",
         version: "2016-11-15",
-        sdk: "aws-sdk-ec2",
+        sdk: Some("aws-sdk-ec2"),
         module: "ec2",
     },
     Source {
         service: Service::ElasticLoadBalancing,
         model: "elbv2",
         version: "2015-12-01",
-        sdk: "aws-sdk-elasticloadbalancingv2",
+        sdk: Some("aws-sdk-elasticloadbalancingv2"),
         module: "elastic_load_balancing",
     },
     Source {
         service: Service::ServiceQuotas,
         model: "service-quotas",
         version: "2019-06-24",
-        sdk: "aws-sdk-servicequotas",
+        sdk: None,
         module: "service_quotas",
     },
     Source {
         service: Service::Ssm,
         model: "ssm",
         version: "2014-11-06",
-        sdk: "aws-sdk-ssm",
+        sdk: None,
         module: "ssm",
     },
     Source {
         service: Service::Sts,
         model: "sts",
         version: "2011-06-15",
-        sdk: "aws-sdk-sts",
+        sdk: Some("aws-sdk-sts"),
         module: "sts",
     },
 ];
@@ -141,18 +141,20 @@ fn generate() -> Result<BTreeMap<String, String>, Failure> {
     let mut files = BTreeMap::new();
     let mut complaints = Vec::new();
     for source in SOURCES {
+        let Some(sdk_name) = source.sdk else {
+            continue;
+        };
         let model = model::load(&python, source.model, source.version)?;
-        let found = crates.get(source.sdk).ok_or_else(|| {
+        let found = crates.get(sdk_name).ok_or_else(|| {
             Failure::say(format!(
-                "`{}` isn't a dependency: see ec2/Cargo.toml",
-                source.sdk
+                "`{sdk_name}` isn't a dependency: see ec2/Cargo.toml"
             ))
         })?;
         let header = format!(
-            "Made by `cargo xtask gen-ec2-args` from {}/{} of {BOTOCORE}, for {} {}.",
-            source.model, source.version, source.sdk, found.version
+            "Made by `cargo xtask gen-ec2-args` from {}/{} of {BOTOCORE}, for {sdk_name} {}.",
+            source.model, source.version, found.version
         );
-        let sdk = sdk::Sdk::open(&found.folder)?;
+        let sdk = sdk::Sdk::open(sdk_name, &found.folder)?;
         for (name, text) in calls::generate(source, &model, &sdk, &header, &mut complaints)? {
             files.insert(format!("{GENERATED}/{}/{name}", source.module), text);
         }

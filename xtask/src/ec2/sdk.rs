@@ -21,6 +21,8 @@ pub(super) struct Found {
 
 /// The sources of one SDK.
 pub(super) struct Sdk {
+    /// The name of its crate.
+    pub(super) name: String,
     folder: PathBuf,
     /// Files of `types/` by squeezed name.
     types: HashMap<String, PathBuf>,
@@ -100,7 +102,7 @@ pub(super) fn squeeze(name: &str) -> String {
 }
 
 impl Sdk {
-    pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(name: &str, folder: &Path) -> Result<Self, Failure> {
         let mut types = HashMap::new();
         let folder_of_types = folder.join("src/types");
         // A service without types of its own has no such folder.
@@ -113,6 +115,7 @@ impl Sdk {
             }
         }
         Ok(Self {
+            name: name.to_owned(),
             folder: folder.to_owned(),
             types,
         })

@@ -7,8 +7,6 @@
     reason = "all of them are called through one type of function"
 )]
 
-use std::collections::HashMap;
-
 use aws_sdk_ec2::primitives::{DateTime, DateTimeFormat};
 use serde_json::{Map, Value};
 
@@ -35,24 +33,6 @@ impl Object {
         if let Some(items) = items {
             let items = items.iter().map(write).collect();
             self.0.insert(name.to_owned(), Value::Array(items));
-        }
-    }
-
-    /// Adds an object of any names if it is set, in the order of the names.
-    pub(super) fn map<T>(
-        &mut self,
-        name: &str,
-        entries: Option<&HashMap<String, T>>,
-        write: Write<T>,
-    ) {
-        if let Some(entries) = entries {
-            let mut entries: Vec<(&String, &T)> = entries.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            let entries = entries
-                .into_iter()
-                .map(|(key, value)| (key.clone(), write(value)))
-                .collect();
-            self.0.insert(name.to_owned(), Value::Object(entries));
         }
     }
 
@@ -114,11 +94,9 @@ mod tests {
         object.put("Number", Some(&0), whole);
         object.list("Empty", Some(&Vec::new()), flag);
         object.list("None", None, flag);
-        let map = HashMap::from([("b".to_owned(), 2), ("a".to_owned(), 1)]);
-        object.map("Map", Some(&map), long);
         assert_eq!(
             object.end().to_string(),
-            r#"{"Text":"a","Number":0,"Empty":[],"Map":{"a":1,"b":2}}"#
+            r#"{"Text":"a","Number":0,"Empty":[]}"#
         );
     }
 

@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 use crate::child::Job;
 use crate::server::{Answer, Request, Server};
 
-/// An EC2 that has nothing, and an STS that gives `KEY-OF-ROLE` for `arn:aws:iam::1:role/ROLE`.
+/// An EC2 and an SSM that have nothing, and an STS that gives `KEY-OF-ROLE` for `arn:aws:iam::1:role/ROLE`.
 fn aws() -> Server {
     Server::start(|request| {
+        if request.header("x-amz-target") == "AmazonSSM.GetParameter" {
+            return Answer::xml("{}");
+        }
         let action = request.parameter("Action").unwrap_or_default();
         if !action.starts_with("AssumeRole") {
             return Answer::xml("<DescribeInstancesResponse></DescribeInstancesResponse>");
@@ -324,23 +327,27 @@ fn who_has_no_credentials_is_told_where_they_were_looked_for() {
 fn endpoints_of_the_environment_count() {
     let (ours, other) = (aws(), aws());
     let home = home();
-    for (url, service, wanted) in [
-        (Some(&*ours.url), false, &ours),
-        (None, false, &other),
-        (None, true, &other),
+    let (ec2, ssm) = (Operation::DescribeInstances, Operation::GetParameter);
+    for (operation, url, name, wanted) in [
+        (ec2, Some(&*ours.url), "AWS_ENDPOINT_URL", &ours),
+        (ec2, None, "AWS_ENDPOINT_URL", &other),
+        (ec2, None, "AWS_ENDPOINT_URL_EC2", &other),
+        (ssm, Some(&*ours.url), "AWS_ENDPOINT_URL_SSM", &ours),
+        (ssm, None, "AWS_ENDPOINT_URL", &other),
+        (ssm, None, "AWS_ENDPOINT_URL_SSM", &other),
     ] {
         let mut job = job("", &[]);
+        job.calls = vec![(operation.name().to_owned(), json!({}))];
         job.url = url;
-        let name = if service {
-            "AWS_ENDPOINT_URL_EC2"
-        } else {
-            "AWS_ENDPOINT_URL"
-        };
         job.environment.push((name, other.url.clone()));
         let before = wanted.requests().len();
         assert_eq!(run(&job, home.path()), Ok(json!({})));
         let requests = wanted.requests();
-        assert_eq!(requests.len(), before + 1, "{name} beside {url:?}");
+        assert_eq!(
+            requests.len(),
+            before + 1,
+            "{operation}: {name} beside {url:?}"
+        );
         assert!(
             requests[before]
                 .header("user-agent")

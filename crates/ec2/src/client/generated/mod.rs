@@ -1,4 +1,4 @@
-//! Every operation, as a call of an SDK.
+//! Every operation, as a call of an SDK or of `json`.
 //!
 //! Made by `cargo xtask gen-ec2-args`.
 //!
@@ -6,13 +6,11 @@
 
 mod ec2;
 mod elastic_load_balancing;
-mod service_quotas;
-mod ssm;
 mod sts;
 
 use serde_json::Value;
 
-use super::Clients;
+use super::{Clients, json};
 use crate::{ApiError, Operation};
 
 /// Makes one call.
@@ -172,13 +170,9 @@ pub(super) async fn call(
             .await
         }
         Operation::GetServiceQuota => {
-            Box::pin(service_quotas::get_service_quota::call(
-                &clients.service_quotas,
-                input,
-            ))
-            .await
+            Box::pin(json::call(&clients.service_quotas, operation, input)).await
         }
-        Operation::GetParameter => Box::pin(ssm::get_parameter::call(&clients.ssm, input)).await,
+        Operation::GetParameter => Box::pin(json::call(&clients.ssm, operation, input)).await,
         Operation::GetCallerIdentity => {
             Box::pin(sts::get_caller_identity::call(&clients.sts, input)).await
         }
