@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use super::world::{Aws, FLEET};
 
 #[test]
-fn a_fleet_lives() {
+fn a_fleet_lives_as_on_every_cloud() {
     let Some(aws) = Aws::with(FLEET) else { return };
     crate::clouds::a_fleet_lives(&aws);
 }
