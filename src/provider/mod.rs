@@ -539,8 +539,10 @@ pub enum CloudErrorKind {
     Transient,
     /// The answer was lost, so it may have had its effect. Retried with the same token.
     Ambiguous,
-    /// No capacity for this type in this place; no effect.
+    /// No capacity for this type in this place; no effect. Another subnet may have some.
     Capacity,
+    /// No capacity for this type in this zone, whatever the subnet; no effect.
+    ZoneCapacity,
     /// A quota is exceeded; no effect.
     Quota,
     /// The object doesn't exist.

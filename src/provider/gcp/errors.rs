@@ -99,17 +99,9 @@ fn kind_of_code(code: &str) -> Option<CloudErrorKind> {
         | "accessNotConfigured"
         | "serviceDisabled"
         | "authError" => CloudErrorKind::Denied,
-        code if code.starts_with("ZONE_RESOURCE_POOL_EXHAUSTED")
-            || matches!(
-                code,
-                "RESOURCE_POOL_EXHAUSTED"
-                    | "STOCKOUT"
-                    | "resourcePoolExhausted"
-                    | "IP_SPACE_EXHAUSTED"
-                    | "IP_SPACE_EXHAUSTED_WITH_DETAILS"
-            ) =>
-        {
-            CloudErrorKind::Capacity
+        "IP_SPACE_EXHAUSTED" | "IP_SPACE_EXHAUSTED_WITH_DETAILS" => CloudErrorKind::Capacity,
+        code if code.contains("RESOURCE_POOL_EXHAUSTED") || code == "STOCKOUT" => {
+            CloudErrorKind::ZoneCapacity
         }
         _ => return None,
     })
@@ -202,7 +194,7 @@ mod tests {
                 Insert,
                 "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
                 503,
-                Kind::Capacity,
+                Kind::ZoneCapacity,
             ),
             (Insert, "INTERNAL_ERROR", 500, Kind::Transient),
             (Stop, "INTERNAL_ERROR", 500, Kind::Transient),

@@ -217,7 +217,7 @@ fn an_operation_that_ends_with_an_error_is_one() {
         (failed("QUOTA_EXCEEDED", 403), CloudErrorKind::Quota),
         (
             failed("ZONE_RESOURCE_POOL_EXHAUSTED", 503),
-            CloudErrorKind::Capacity,
+            CloudErrorKind::ZoneCapacity,
         ),
         (failed("INTERNAL_ERROR", 500), CloudErrorKind::Transient),
     ] {

@@ -148,11 +148,11 @@ pub(super) fn error(provider: ProviderKind, kind: CloudErrorKind) -> CloudError 
         CloudErrorKind::Transient if gcp => ("backendError", "Backend Error"),
         CloudErrorKind::Transient => ("InternalError", "An internal error has occurred"),
         CloudErrorKind::Ambiguous => ("RequestTimeout", "no answer arrived in time"),
-        CloudErrorKind::Capacity if gcp => (
+        CloudErrorKind::Capacity | CloudErrorKind::ZoneCapacity if gcp => (
             "ZONE_RESOURCE_POOL_EXHAUSTED",
             "The zone does not have enough resources available to fulfill the request",
         ),
-        CloudErrorKind::Capacity => (
+        CloudErrorKind::Capacity | CloudErrorKind::ZoneCapacity => (
             "InsufficientInstanceCapacity",
             "There is no capacity available that matches the request",
         ),

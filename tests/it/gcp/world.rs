@@ -125,7 +125,7 @@ impl Account for Gcp {
 
     fn set_team(&self, id: &str, value: &str) {
         self.server.edit(name(id), |resource| {
-            resource["labels"]["team"] = value.into()
+            resource["labels"]["team"] = value.into();
         });
     }
 
