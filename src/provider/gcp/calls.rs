@@ -161,7 +161,7 @@ impl Calls {
 
     /// Changes something once, however often it is asked for with this token: a repeated request
     /// follows the operation that is under way. After an operation that failed, the next request is
-    /// a new one, since the same would only be told of this failure again.
+    /// a new one, since Compute Engine would answer the same one with this failure again.
     ///
     /// Fails as [`Self::change`] does.
     pub(super) fn change_once(
@@ -209,7 +209,7 @@ impl Calls {
                 return Err(CloudError::new(
                     CloudErrorKind::Ambiguous,
                     "UnreadableAnswer",
-                    format!("the answer to {operation} is no operation of a zone"),
+                    format!("the answer to {operation} names no operation in a zone"),
                 ));
             };
             let input = json!({"zone": name(zone), "operation": id});

@@ -178,7 +178,8 @@ impl Groups {
                 continue;
             }
             self.send(calls, &group, instance, false)?;
-            let services = services_of(calls, &group)?;
+            // It left; who may not read backend services doesn't wait for connections.
+            let services = services_of(calls, &group).unwrap_or_default();
             let seconds = services
                 .iter()
                 .filter_map(|service| service["connectionDraining"]["drainingTimeoutSec"].as_u64());
