@@ -3,10 +3,11 @@
 //! In: open intents, the cloud, and the configured addresses. Out: records of instances that were
 //! found; closed intents. Must not: leave an intent open if the cloud's answer settles it.
 //!
-//! For an intent to create, recovery looks for the instance by its tags. If it exists, it is
-//! recorded, and the next plan deletes it if it is no longer wanted. If it doesn't exist after the
-//! visibility window, it was never created. If it is still wanted, recovery then sends the
-//! identical request with the same token. That is safe even if the listing was stale.
+//! For an intent to create, recovery looks for the instance by its tags. If it runs, it is recorded,
+//! and the next plan deletes it if it is no longer wanted. If it doesn't exist after the visibility
+//! window, it was never created. If it is still wanted, recovery then sends the identical request
+//! with the same token. That is safe even if the listing was stale. It also does so for an instance
+//! that is still starting: its creation may yet fail, and the cloud tells only who asks for it.
 
 use std::collections::HashMap;
 
@@ -23,7 +24,9 @@ use crate::address::Address;
 use crate::clock::Clock;
 use crate::fault_injection::InjectedFault;
 use crate::provider::retry::RetryingReads;
-use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
+use crate::provider::{
+    Cloud, CloudError, CloudErrorKind, DeleteRequest, LifecycleState, Observation, Owner,
+};
 use crate::refresh::may_be_unseen_until;
 
 /// A settled intent, for messages and the history.
@@ -276,19 +279,17 @@ impl OpenCreate<'_> {
         listed: &HashMap<String, Observation>,
         wanted: bool,
     ) -> Result<Resolution, RecoverError> {
-        if let Some(observation) = listed.get(&self.intent.instance_id) {
-            let result = format!("was found as {} and recorded", observation.provider_id);
-            return Ok((
-                self.adopt(snapshot, observation, clock),
-                Ending::Adopted,
-                result,
-            ));
+        let seen = listed.get(&self.intent.instance_id);
+        if let Some(observation) = seen
+            && !(wanted && observation.state == LifecycleState::Pending)
+        {
+            return Ok(self.found(snapshot, observation, clock));
         }
         if !wanted {
             let result = "was never made, and isn't wanted any more".to_owned();
             return Ok((Settlement::default(), Ending::Abandoned, result));
         }
-        if !nonce::is_of_use(self.request.nonce_expires_at, clock.now()) {
+        if seen.is_none() && !nonce::is_of_use(self.request.nonce_expires_at, clock.now()) {
             let result = "was never made, and its nonce has expired".to_owned();
             return Ok((Settlement::default(), Ending::Abandoned, result));
         }
@@ -306,15 +307,7 @@ impl OpenCreate<'_> {
                 let found = find(cloud, owner, &self.intent.instance_id)
                     .map_err(|error| self.unasked(error))?;
                 Ok(match found {
-                    Some(observation) => {
-                        let result =
-                            format!("was found as {} and recorded", observation.provider_id);
-                        (
-                            self.adopt(snapshot, &observation, clock),
-                            Ending::Adopted,
-                            result,
-                        )
-                    }
+                    Some(observation) => self.found(snapshot, &observation, clock),
                     None => (
                         Settlement::default(),
                         Ending::Abandoned,
@@ -328,14 +321,40 @@ impl OpenCreate<'_> {
             {
                 Err(self.unasked(error))
             }
-            Err(error) => Ok((
-                Settlement::default(),
-                Ending::Failed {
-                    message: error.to_string(),
-                },
-                format!("was never made; trying again failed: {error}"),
-            )),
+            Err(error) => {
+                let again = match seen {
+                    Some(seen) => cloud
+                        .describe(std::slice::from_ref(&seen.provider_id))
+                        .map_err(|error| self.unasked(error))?,
+                    None => Vec::new(),
+                };
+                Ok(match again.iter().find(|found| found.state.is_live()) {
+                    Some(observation) => self.found(snapshot, observation, clock),
+                    None => (
+                        Settlement::default(),
+                        Ending::Failed {
+                            message: error.to_string(),
+                        },
+                        format!("was never made; trying again failed: {error}"),
+                    ),
+                })
+            }
         }
+    }
+
+    /// The instance exists.
+    fn found(
+        &self,
+        snapshot: &Snapshot,
+        observation: &Observation,
+        clock: &dyn Clock,
+    ) -> Resolution {
+        let result = format!("was found as {} and recorded", observation.provider_id);
+        (
+            self.adopt(snapshot, observation, clock),
+            Ending::Adopted,
+            result,
+        )
     }
 
     fn unasked(&self, error: CloudError) -> RecoverError {

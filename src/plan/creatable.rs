@@ -8,9 +8,6 @@ use crate::diagnostic::Diagnostic;
 use crate::render::group::CompiledGroup;
 use crate::spec::InstanceSpec;
 
-/// The arg with the image of an instance on AWS.
-const IMAGE: &str = "ImageId";
-
 /// The error, if the instance can't be created.
 pub(super) fn refusal(
     config: &Config,
@@ -32,9 +29,13 @@ pub(super) fn refusal(
         let finding = error(format!("group `{name}` has no `instance_type`"));
         return Some(finding.hint("Write it in the group, or in its template"));
     }
-    let image = spec.args.value.get(IMAGE).and_then(|image| image.as_str());
-    if kind == ProviderKind::Aws && image == Some("") {
-        let finding = error(format!("the `{IMAGE}` of group `{name}` is empty"));
+    let image = match kind {
+        ProviderKind::Aws => "ImageId",
+        ProviderKind::Gcp => "SourceImage",
+        _ => "",
+    };
+    if spec.args.value.get(image).and_then(|image| image.as_str()) == Some("") {
+        let finding = error(format!("the `{image}` of group `{name}` is empty"));
         return Some(finding.hint("Define the image that it reads, under `images`"));
     }
     if is_real_cloud && group.reads_nonce && config.nonce_command.is_empty() {

@@ -51,8 +51,7 @@ impl Place for Project {
             failed_after: [0, 20][below(2)],
             lost_requests: [0, 20][below(2)],
             lost_answers: [0, 50][below(2)],
-            // A creation that fails after it was adopted is made again by the next apply only.
-            ended: 0,
+            ended: [0, 20][below(2)],
         }));
     }
 

@@ -228,13 +228,19 @@ fn check_memory() -> Result<(), Failure> {
 
 /// Whether tests are asked for that need moto.
 fn wants_moto(arguments: &[&str]) -> bool {
-    names_any(arguments, &["--features", "-F", "--all-features"])
-        || arguments.iter().any(|argument| argument.contains(PROXY))
+    wants_client(arguments, "aws") || arguments.iter().any(|argument| argument.contains(PROXY))
+}
+
+/// Whether tests are asked for with the client of a cloud.
+fn wants_client(arguments: &[&str], cloud: &str) -> bool {
+    names_any(arguments, &["--all-features"])
+        || names_any(arguments, &["--features", "-F"])
+            && arguments.iter().any(|argument| argument.contains(cloud))
 }
 
 /// Whether tests are asked for that need Google's description of its API.
 fn wants_discovery(arguments: &[&str]) -> bool {
-    wants_moto(arguments) || arguments.iter().any(|argument| argument.contains(SERVER))
+    wants_client(arguments, "gcp") || arguments.iter().any(|argument| argument.contains(SERVER))
 }
 
 fn names_any(arguments: &[&str], options: &[&str]) -> bool {
@@ -277,6 +283,7 @@ mod tests {
             (&["-p", "nstance-ec2-proxy"], true),
             (&["--package=nstance-ec2-proxy"], true),
             (&["-p", "nstance", "plan"], false),
+            (&["--features", "gcp", "gcp::"], false),
             (&["plan::"], false),
         ] {
             assert_eq!(wants_moto(arguments), wanted, "{arguments:?}");

@@ -125,7 +125,11 @@ fn hint(operation: Operation, code: &str, message: &str) -> Option<String> {
             "look at the network, and at `endpoint` in `shard.infra.options` if it is set".into()
         }
         "accessNotConfigured" | "serviceDisabled" => {
-            "enable the Compute Engine API in the project: gcloud services enable compute.googleapis.com".into()
+            let service = match operation {
+                Operation::ProjectsTestIamPermissions => "cloudresourcemanager",
+                _ => "compute",
+            };
+            format!("enable the API in the project: gcloud services enable {service}.googleapis.com")
         }
         "forbidden" | "iamPermissionDenied" | "PERMISSION_DENIED" | "PERMISSIONS_ERROR" => {
             let permission = missing_permission(message);
