@@ -2,8 +2,7 @@
 //!
 //! In: an open state. Out: all [`Problem`]s. Must not: change anything.
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Row};
+use std::fmt::Write as _;
 
 use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
@@ -12,7 +11,10 @@ use crate::rollout::{self, GROUPS, LAST_GOOD, PLANS, ROLLOUTS, SLOTS};
 use crate::row_crypto::RowCrypto;
 use crate::seal::{KeyId, key_of};
 use crate::snapshot::{INTENTS, intent};
-use crate::sqlite::{FETCHED, OBSERVATION_CACHE, SqliteStore, fetched, observation_cache, spec};
+use crate::sql::{self, Next, Row, Sql, Value};
+use crate::sql_store::{
+    Engine, FETCHED, OBSERVATION_CACHE, SPECS, SqlStore, fetched, observation_cache, spec,
+};
 
 /// The maximum number of problems of one kind.
 const LIMIT: usize = 100;
@@ -42,21 +44,27 @@ pub struct Problem {
 }
 
 /// A query whose rows are problems.
-struct Check {
+#[derive(Debug)]
+pub struct Check {
     kind: ProblemKind,
     sql: &'static str,
 }
 
+impl Check {
+    /// A query for damage.
+    pub(crate) const fn damage(sql: &'static str) -> Self {
+        let kind = ProblemKind::Damage;
+        Self { kind, sql }
+    }
+
+    /// A query for rows that refer to missing rows.
+    pub(crate) const fn reference(sql: &'static str) -> Self {
+        let kind = ProblemKind::Reference;
+        Self { kind, sql }
+    }
+}
+
 const CHECKS: &[Check] = &[
-    Check {
-        kind: ProblemKind::Damage,
-        sql: "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'",
-    },
-    Check {
-        kind: ProblemKind::Reference,
-        sql: "SELECT 'a row of ' || \"table\" || ' refers to a row of ' || parent
-                  || ' that is missing' FROM pragma_foreign_key_check",
-    },
     Check {
         kind: ProblemKind::Journal,
         sql: "SELECT 'the creation of ' || address || ' is open, but ' || instance_id
@@ -96,14 +104,14 @@ struct Content {
     /// The encrypted column, if there is one.
     sealed: Option<usize>,
     /// Reads a row as normal operations do.
-    open: fn(&Row<'_>, &RowCrypto) -> rusqlite::Result<()>,
+    open: fn(&Row<'_>, &RowCrypto) -> sql::Result<()>,
 }
 
 const CONTENTS: &[Content] = &[
     Content {
         what: "the spec",
-        sql: "SELECT digest, size, body, lower(hex(digest)) FROM specs",
-        name: 3,
+        sql: SPECS,
+        name: 0,
         sealed: Some(2),
         open: |row, crypto| spec(row, crypto).map(drop),
     },
@@ -172,20 +180,18 @@ const CONTENTS: &[Content] = &[
     },
 ];
 
-impl SqliteStore {
+impl<E: Engine> SqlStore<E> {
     /// Reads the whole state and returns all problems. Without the key, encrypted content is only
     /// checked for its key and format.
     ///
     /// Fails if the state can't be read.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        let look = |connection: &Connection, crypto: Option<&RowCrypto>| {
+        let look = |sql: &dyn Sql, crypto: Option<&RowCrypto>| {
             let mut problems = Vec::new();
-            for check in CHECKS {
-                tolerant(&mut problems, |problems| {
-                    run_check(connection, check, problems)
-                })?;
+            for check in self.engine.damage().iter().chain(CHECKS) {
+                tolerant(&mut problems, |problems| run_check(sql, check, problems))?;
             }
-            let (need, _) = keys::need(connection)?;
+            let (need, _) = keys::need(sql)?;
             for content in CONTENTS {
                 tolerant(&mut problems, |problems| {
                     let wrong = |row: &Row<'_>| match (crypto, &need) {
@@ -198,13 +204,13 @@ impl SqliteStore {
                         }
                         (None, None) => None,
                     };
-                    open_all(connection, content, wrong, problems)
+                    open_all(sql, content, wrong, problems)
                 })?;
             }
             Ok(problems)
         };
-        match self.read_opened(|connection, crypto| look(connection, Some(crypto))) {
-            Err(StateError::NoKey { .. }) => self.read(|connection| look(connection, None)),
+        match self.read_opened(|sql, crypto| look(sql, Some(crypto))) {
+            Err(StateError::NoKey { .. }) => self.read(|sql| look(sql, None)),
             checked => checked,
         }
     }
@@ -223,55 +229,61 @@ fn outside(row: &Row<'_>, column: usize, needed: KeyId) -> Option<String> {
     }
 }
 
-fn run_check(
-    connection: &Connection,
-    check: &Check,
-    problems: &mut Vec<Problem>,
-) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(check.sql)?;
-    for detail in statement.query_map((), |row| row.get(0))?.take(LIMIT) {
+fn run_check(sql: &dyn Sql, check: &Check, problems: &mut Vec<Problem>) -> sql::Result<()> {
+    let mut found = 0;
+    sql.query(check.sql, &[], &mut |row| {
         problems.push(Problem {
             kind: check.kind,
-            detail: detail?,
+            detail: row.get(0)?,
         });
-    }
-    Ok(())
+        found += 1;
+        Ok(if found == LIMIT { Next::End } else { Next::Row })
+    })
 }
 
 fn open_all(
-    connection: &Connection,
+    sql: &dyn Sql,
     content: &Content,
     wrong: impl Fn(&Row<'_>) -> Option<String>,
     problems: &mut Vec<Problem>,
-) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(content.sql)?;
-    let mut rows = statement.query(())?;
+) -> sql::Result<()> {
     let mut reported = 0;
-    while let Some(row) = rows.next()? {
-        if let Some(why) = wrong(row) {
-            let name = match row.get_ref(content.name)? {
-                ValueRef::Integer(id) => id.to_string(),
-                name => String::from_utf8_lossy(name.as_bytes()?).into_owned(),
-            };
-            let detail = format!("{} {name} can't be read: {why}", content.what);
-            problems.push(Problem {
-                kind: ProblemKind::Content,
-                detail,
-            });
-            reported += 1;
-            if reported == LIMIT {
-                break;
-            }
-        }
+    sql.query(content.sql, &[], &mut |row| {
+        let Some(why) = wrong(row) else {
+            return Ok(Next::Row);
+        };
+        let name = match row.value(content.name)? {
+            Value::Integer(id) => id.to_string(),
+            Value::Text(name) => name.to_owned(),
+            Value::Blob(name) => hex(name),
+            Value::Null => String::new(),
+        };
+        problems.push(Problem {
+            kind: ProblemKind::Content,
+            detail: format!("{} {name} can't be read: {why}", content.what),
+        });
+        reported += 1;
+        Ok(if reported == LIMIT {
+            Next::End
+        } else {
+            Next::Row
+        })
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
     }
-    Ok(())
+    text
 }
 
 /// Runs a check; turns its failure by damage into a problem, so that other checks still run.
 fn tolerant(
     problems: &mut Vec<Problem>,
-    look: impl FnOnce(&mut Vec<Problem>) -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
+    look: impl FnOnce(&mut Vec<Problem>) -> sql::Result<()>,
+) -> sql::Result<()> {
     match look(problems) {
         Err(error) if is_damage(&error) => {
             let problem = Problem {
@@ -287,8 +299,11 @@ fn tolerant(
     }
 }
 
-fn is_damage(error: &rusqlite::Error) -> bool {
+fn is_damage(error: &sql::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    let sql::Error::Sqlite(error) = error else {
+        return false;
+    };
     matches!(
         error.sqlite_error_code(),
         Some(DatabaseCorrupt | NotADatabase)

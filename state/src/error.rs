@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::model::{Identity, LockInfo, SpecDigest};
 use crate::paths::backups_of;
 use crate::seal::{KeyId, RandomError};
+use crate::sql;
 
 /// The result of state operations.
 pub type Result<T, E = StateError> = std::result::Result<T, E>;
@@ -309,6 +310,17 @@ impl StateError {
             _ => Self::Io {
                 path: path.to_owned(),
                 source,
+            },
+        }
+    }
+
+    /// Converts an error of a statement for the state at `path`.
+    pub(crate) fn sql(path: &Path, source: sql::Error) -> Self {
+        match source {
+            sql::Error::Sqlite(source) => Self::sqlite(path, source),
+            source @ (sql::Error::Content { .. } | sql::Error::NoRow) => Self::Corrupt {
+                path: path.to_owned(),
+                detail: source.to_string(),
             },
         }
     }

@@ -3,31 +3,23 @@
 //! In: an open state. Out: its applies and their changes. Must not: write; transactions add
 //! entries.
 
-use rusqlite::{Connection, Row};
-
 use crate::error::Result;
-use crate::lock::Lock;
 use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, LockInfo, Timestamp};
-use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
-use crate::sqlite::SqliteStore;
+use crate::row_crypto::{Place, RowCrypto};
+use crate::sql::{self, Row, Sql, params, unreadable};
+use crate::sql_store::{Engine, SqlStore};
 
-impl SqliteStore {
+impl<E: Engine> SqlStore<E> {
     /// The latest `limit` applies, latest first. An unfinished one is running if its process holds
     /// the lock, otherwise interrupted.
     ///
     /// Fails if the state can't be read.
     pub fn history(&self, limit: usize) -> Result<Vec<Apply>> {
-        let mut applies: Vec<Apply> = self.read(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT id, started_at, finished_at, who, host, pid, operation,
-                            serial_before, serial_after, status, summary, plan_digest
-                     FROM applies ORDER BY id DESC LIMIT ?1",
-                )?
-                .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], apply)?
-                .collect()
-        })?;
-        mark_interrupted(&mut applies, || Lock::peek(self.path()))?;
+        let latest = "SELECT id, started_at, finished_at, who, host, pid, operation,
+                serial_before, serial_after, status, summary, plan_digest
+             FROM applies ORDER BY id DESC LIMIT ?1";
+        let mut applies: Vec<Apply> = self.read(|sql| sql.rows(latest, params![limit], apply))?;
+        mark_interrupted(&mut applies, || self.engine.holder())?;
         Ok(applies)
     }
 
@@ -35,18 +27,17 @@ impl SqliteStore {
     ///
     /// Fails if the state can't be read, or if an entry is encrypted and the key is missing.
     pub fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
-        let read = |connection: &Connection, crypto: &RowCrypto| {
-            connection
-                .prepare_cached(&format!("{ENTRIES} WHERE apply_id = ?1 ORDER BY id"))?
-                .query_map([id.0], |row| Ok(entry(row, crypto)?.1))?
-                .collect()
+        let of = format!("{ENTRIES} WHERE apply_id = ?1 ORDER BY id");
+        let read = |sql: &dyn Sql, crypto: &RowCrypto| {
+            sql.rows(&of, params![id.0], |row| Ok(entry(row, crypto)?.1))
         };
         let sealed = "SELECT 1 FROM history WHERE apply_id = ?1 AND sealed IS NOT NULL";
+        let is_sealed = |sql: &dyn Sql| Ok(sql.row(sealed, params![id.0], |_| Ok(()))?.is_some());
         // Successful results aren't encrypted, so usually no key is required.
-        if self.read(|connection| connection.prepare_cached(sealed)?.exists([id.0]))? {
+        if self.read(is_sealed)? {
             self.read_opened(read)
         } else {
-            self.read(|connection| read(connection, &RowCrypto::clear()))
+            self.read(|sql| read(sql, &RowCrypto::clear()))
         }
     }
 }
@@ -59,9 +50,9 @@ pub(crate) const ENTRIES: &str = "SELECT id, apply_id, address, action, before_i
 /// Reads an entry of [`ENTRIES`].
 ///
 /// Fails if it is invalid or can't be decrypted.
-pub(crate) fn entry(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(ApplyId, HistoryItem)> {
+pub(crate) fn entry(row: &Row<'_>, crypto: &RowCrypto) -> sql::Result<(ApplyId, HistoryItem)> {
     let ids = |instance, provider| {
-        Ok::<_, rusqlite::Error>(HistoryIds {
+        Ok::<_, sql::Error>(HistoryIds {
             instance_id: row.get(instance)?,
             provider_id: row.get(provider)?,
         })
@@ -76,7 +67,7 @@ pub(crate) fn entry(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(Appl
         detail_json: row.get(9)?,
         at: Timestamp(row.get(10)?),
     };
-    if let Some(sealed) = row.get::<_, Option<Vec<u8>>>(11)? {
+    if let Some(sealed) = row.get::<Option<Vec<u8>>>(11)? {
         let said = crypto
             .open(&Place::history(apply, &item, item.at), &sealed)
             .map_err(|error| unreadable(11, error))?;
@@ -110,18 +101,18 @@ fn is_of(apply: &Apply, holder: &LockInfo) -> bool {
     apply.pid == holder.pid && apply.host == holder.host
 }
 
-fn apply(row: &Row<'_>) -> rusqlite::Result<Apply> {
-    let status = match row.get_ref(9)?.as_str()? {
+fn apply(row: &Row<'_>) -> sql::Result<Apply> {
+    let status = match row.text(9)? {
         "running" => ApplyStatus::Running,
         "succeeded" => ApplyStatus::Succeeded,
         "failed" => ApplyStatus::Failed,
         "interrupted" => ApplyStatus::Interrupted,
-        other => return Err(unknown(9, &format!("status \"{other}\""))),
+        other => return Err(unreadable(9, format!("unknown status \"{other}\""))),
     };
     Ok(Apply {
         id: ApplyId(row.get(0)?),
         started_at: Timestamp(row.get(1)?),
-        finished_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+        finished_at: row.get::<Option<i64>>(2)?.map(Timestamp),
         who: row.get(3)?,
         host: row.get(4)?,
         pid: row.get(5)?,

@@ -7,11 +7,10 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rusqlite::Connection;
-
 use crate::error::{KeyError, Result, StateError};
 use crate::row_crypto::RowCrypto;
 use crate::seal::{Key, KeyId, KeyNeed};
+use crate::sql::{self, Sql};
 
 /// A source of keys.
 pub trait Keys: Send + Sync {
@@ -41,12 +40,12 @@ impl KeyRing {
         Self { keys, last }
     }
 
-    /// The cipher for the rows that `connection` sees. Must be called within the transaction that
+    /// The cipher for the rows that `sql` sees. Must be called within the transaction that
     /// reads or writes them, since another process may change the key.
     ///
     /// Fails if the key is missing.
-    pub(crate) fn crypto(&self, connection: &Connection, path: &Path) -> Result<RowCrypto> {
-        let (need, lineage) = need(connection).map_err(|error| StateError::sqlite(path, error))?;
+    pub(crate) fn crypto(&self, sql: &dyn Sql, path: &Path) -> Result<RowCrypto> {
+        let (need, lineage) = need(sql).map_err(|error| StateError::sql(path, error))?;
         match need {
             None => Ok(RowCrypto::clear()),
             Some(need) => Ok(RowCrypto::new(self.key(&need, path)?, lineage)),
@@ -91,24 +90,20 @@ impl fmt::Debug for KeyRing {
 /// The required key of a state, and its lineage.
 ///
 /// Fails if the state can't be read.
-pub(crate) fn need(connection: &Connection) -> rusqlite::Result<(Option<KeyNeed>, String)> {
-    connection
-        .prepare_cached("SELECT key_id, derivation, lineage FROM meta WHERE id = 1")?
-        .query_row((), |row| {
+pub(crate) fn need(sql: &dyn Sql) -> sql::Result<(Option<KeyNeed>, String)> {
+    sql.one(
+        "SELECT key_id, derivation, lineage FROM meta WHERE id = 1",
+        &[],
+        |row| {
             let id: Option<[u8; 8]> = row.get(0)?;
             let derivation: Option<String> = row.get(1)?;
             let derivation = derivation.map(|text| text.parse()).transpose();
-            let derivation = derivation.map_err(|error| {
-                rusqlite::Error::FromSqlConversionFailure(
-                    1,
-                    rusqlite::types::Type::Text,
-                    Box::new(error),
-                )
-            })?;
+            let derivation = derivation.map_err(|error| sql::unreadable(1, error))?;
             let need = id.map(|id| KeyNeed {
                 id: KeyId(id),
                 derivation,
             });
             Ok((need, row.get(2)?))
-        })
+        },
+    )
 }

@@ -55,6 +55,8 @@ mod row_crypto;
 mod schema;
 mod seal;
 mod snapshot;
+mod sql;
+mod sql_store;
 mod sqlite;
 mod store;
 mod transaction;
@@ -76,6 +78,7 @@ pub use seal::{
     ParseKeyError, ParseKeyIdError, RandomError, key_of,
 };
 pub use snapshot::Snapshot;
-pub use sqlite::SqliteStore;
+pub use sql_store::SqlStore;
+pub use sqlite::{Sqlite, SqliteStore};
 pub use store::{Backend, Held, SqliteFile, Store, Write, Written};
 pub use transaction::Transaction;

@@ -4,20 +4,18 @@
 //! the state with the old key or the new one, never a mixture. Unused parts of the file may still
 //! hold the old content until it is scrubbed.
 
-use rusqlite::{Connection, params};
-
 use crate::codec::Effort;
 use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
 use crate::keys;
 use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
 use crate::rollout::{self, GROUPS, LAST_GOOD, PLANS, SLOTS};
-use crate::row_crypto::{Place, RowCrypto, unreadable};
+use crate::row_crypto::{Place, RowCrypto};
 use crate::seal::NewKey;
 use crate::snapshot;
-use crate::sqlite::{
-    FETCHED, OBSERVATION_CACHE, SPECS, SqliteStore, fetched, observation_cache, spec,
-};
+use crate::sql::{Row, params, unreadable};
+use crate::sql_store::{FETCHED, OBSERVATION_CACHE, SPECS, fetched, observation_cache, spec};
+use crate::sqlite::SqliteStore;
 use crate::transaction::Transaction;
 
 impl Transaction<'_> {
@@ -28,9 +26,7 @@ impl Transaction<'_> {
     ///
     /// Fails if the current key is missing or the state can't be written.
     pub fn rekey(&mut self, new: &NewKey) -> Result<()> {
-        let path = self.path;
-        let failed = |error| StateError::sqlite(path, error);
-        let (_, lineage) = keys::need(&self.inner).map_err(failed)?;
+        let (_, lineage) = keys::need(self.sql).map_err(|error| self.wrap(error))?;
         let old = std::mem::replace(&mut self.crypto, RowCrypto::new(new.key.clone(), lineage));
         self.specs.clear();
         self.reseal_specs(&old)?;
@@ -55,13 +51,13 @@ impl Transaction<'_> {
     fn reseal_specs(&self, old: &RowCrypto) -> Result<()> {
         for id in self.ids("SELECT id FROM specs")? {
             let sql = format!("{SPECS} WHERE id = ?1");
-            let row = self.row(&sql, [id], |row| spec(row, old))?;
+            let row = self.row(&sql, params![id], |row| spec(row, old))?;
             let Some((digest, body)) = row else { continue };
             self.execute(
                 "UPDATE specs SET digest = ?2, body = ?3 WHERE id = ?1",
                 params![
                     id,
-                    &self.crypto.mask(digest).0[..],
+                    self.crypto.mask(digest),
                     self.crypto
                         .pack(&Place::spec(digest), &body, Effort::Normal)?,
                 ],
@@ -71,16 +67,13 @@ impl Transaction<'_> {
     }
 
     fn reseal_observations(&self, old: &RowCrypto) -> Result<()> {
-        for id in self.ids("SELECT rowid FROM instances WHERE observed IS NOT NULL")? {
-            let observed = self.row(
-                "SELECT observed FROM instances WHERE rowid = ?1",
-                [id],
-                |row| Ok(SpecDigest(row.get(0)?)),
-            )?;
-            let observed = observed.map(|digest| self.crypto.mask(old.unmask(digest)).0);
+        let observed = "SELECT instance_id, observed FROM instances WHERE observed IS NOT NULL";
+        for (id, digest) in self.all(observed, |row| {
+            Ok((row.get::<String>(0)?, SpecDigest(row.get(1)?)))
+        })? {
             self.execute(
-                "UPDATE instances SET observed = ?2 WHERE rowid = ?1",
-                params![id, observed],
+                "UPDATE instances SET observed = ?2 WHERE instance_id = ?1",
+                params![id, self.crypto.mask(old.unmask(digest))],
             )?;
         }
         Ok(())
@@ -89,7 +82,8 @@ impl Transaction<'_> {
     fn reseal_requests(&self, old: &RowCrypto) -> Result<()> {
         // The specs' digests are already masked with the new key. Requests are encrypted for the
         // unmasked digests, so unmask them with the new key.
-        let intents = self.all(|connection| snapshot::intents_of(connection, old, &self.crypto))?;
+        let intents =
+            snapshot::intents_of(self.sql, old, &self.crypto).map_err(|error| self.wrap(error))?;
         for intent in intents {
             let place = Place::request(intent.id, &intent);
             self.execute(
@@ -109,7 +103,7 @@ impl Transaction<'_> {
         for id in self.ids(told)? {
             let row = self.row(
                 "SELECT closed_at, message, sealed_message FROM journal WHERE id = ?1",
-                [id],
+                params![id],
                 |row| {
                     let place = Place::message(IntentId(id), Timestamp(row.get(0)?));
                     let clear: Option<String> = row.get(1)?;
@@ -138,7 +132,7 @@ impl Transaction<'_> {
     fn reseal_history(&self, old: &RowCrypto) -> Result<()> {
         for id in self.ids("SELECT id FROM history")? {
             let sql = format!("{ENTRIES} WHERE id = ?1");
-            let Some((apply, item)) = self.row(&sql, [id], |row| entry(row, old))? else {
+            let Some((apply, item)) = self.row(&sql, params![id], |row| entry(row, old))? else {
                 continue;
             };
             if item.is_harmless() {
@@ -154,80 +148,83 @@ impl Transaction<'_> {
     }
 
     fn reseal_fetched(&mut self, old: &RowCrypto) -> Result<()> {
-        let rows: Vec<FetchedRow> = self.all(|connection| {
-            connection
-                .prepare(FETCHED)?
-                .query_map((), |row| fetched(row, old))?
-                .collect()
-        })?;
-        self.execute("DELETE FROM fetched", ())?;
+        let rows: Vec<FetchedRow> = self.all(FETCHED, |row| fetched(row, old))?;
+        self.execute("DELETE FROM fetched", &[])?;
         rows.into_iter().try_for_each(|row| self.put_fetched(row))
     }
 
     fn reseal_observation_cache(&mut self, old: &RowCrypto) -> Result<()> {
-        let cache = self.row(OBSERVATION_CACHE, (), |row| observation_cache(row, old))?;
+        let cache = self.row(OBSERVATION_CACHE, &[], |row| observation_cache(row, old))?;
         cache.map_or(Ok(()), |bytes| self.put_observation_cache(&bytes))
     }
 
     fn reseal_rollouts(&self, old: &RowCrypto) -> Result<()> {
         for id in self.ids("SELECT id FROM rollouts WHERE plan IS NOT NULL")? {
             let sql = format!("{PLANS} AND id = ?1");
-            if let Some((place, plan)) = self.row(&sql, [id], |row| rollout::plan(row, old))? {
+            if let Some((place, plan)) =
+                self.row(&sql, params![id], |row| rollout::plan(row, old))?
+            {
                 self.execute(
                     "UPDATE rollouts SET plan = ?2 WHERE id = ?1",
                     params![id, self.crypto.pack(&place, &plan, Effort::Normal)?],
                 )?;
             }
         }
-        for id in self.ids("SELECT rowid FROM rollout_groups")? {
-            let sql = format!("{GROUPS} WHERE rowid = ?1");
-            if let Some((of, group)) = self.row(&sql, [id], |row| rollout::group(row, old))? {
-                let place = Place::rollout_group(of, &group);
-                self.execute(
-                    "UPDATE rollout_groups SET detail = ?2 WHERE rowid = ?1",
-                    params![id, self.crypto.seal(&place, group.detail.into())?],
-                )?;
-            }
+        for (of, group) in self.all(GROUPS, |row| rollout::group(row, old))? {
+            let place = Place::rollout_group(of, &group);
+            self.execute(
+                "UPDATE rollout_groups SET detail = ?3 WHERE rollout_id = ?1 AND group_name = ?2",
+                params![
+                    of.0,
+                    group.group,
+                    self.crypto.seal(&place, group.detail.into())?
+                ],
+            )?;
         }
-        for id in self.ids("SELECT rowid FROM rollout_slots")? {
-            let sql = format!("{SLOTS} WHERE rowid = ?1");
-            if let Some((of, slot)) = self.row(&sql, [id], |row| rollout::slot(row, old))? {
-                let place = Place::rollout_slot(of, &slot);
-                self.execute(
-                    "UPDATE rollout_slots SET detail = ?2 WHERE rowid = ?1",
-                    params![id, self.crypto.seal(&place, slot.detail.into())?],
-                )?;
-            }
+        for (of, slot) in self.all(SLOTS, |row| rollout::slot(row, old))? {
+            let place = Place::rollout_slot(of, &slot);
+            self.execute(
+                "UPDATE rollout_slots SET detail = ?4
+                 WHERE rollout_id = ?1 AND address = ?2 AND instance_id = ?3",
+                params![
+                    of.0,
+                    slot.address,
+                    slot.instance_id,
+                    self.crypto.seal(&place, slot.detail.into())?
+                ],
+            )?;
         }
         Ok(())
     }
 
     fn reseal_last_good(&self, old: &RowCrypto) -> Result<()> {
-        for id in self.ids("SELECT rowid FROM last_good")? {
-            let sql = format!("{LAST_GOOD} WHERE rowid = ?1");
-            let row = self.row(&sql, [id], |row| rollout::last_good(row, old))?;
+        let groups: Vec<String> = self.all("SELECT group_name FROM last_good", |row| row.get(0))?;
+        for group in groups {
+            let sql = format!("{LAST_GOOD} WHERE group_name = ?1");
+            let row = self.row(&sql, params![group], |row| rollout::last_good(row, old))?;
             let Some((_, place, body)) = row else {
                 continue;
             };
             self.execute(
-                "UPDATE last_good SET body = ?2 WHERE rowid = ?1",
-                params![id, self.crypto.pack(&place, &body, Effort::Normal)?],
+                "UPDATE last_good SET body = ?2 WHERE group_name = ?1",
+                params![group, self.crypto.pack(&place, &body, Effort::Normal)?],
             )?;
         }
         Ok(())
     }
 
     fn ids(&self, sql: &str) -> Result<Vec<i64>> {
-        self.all(|connection| {
-            connection
-                .prepare(sql)?
-                .query_map((), |row| row.get(0))?
-                .collect()
-        })
+        self.all(sql, |row| row.get(0))
     }
 
-    fn all<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
-        read(&self.inner).map_err(|error| self.wrap(error))
+    fn all<T>(
+        &self,
+        sql: &str,
+        read: impl FnMut(&Row<'_>) -> crate::sql::Result<T>,
+    ) -> Result<Vec<T>> {
+        self.sql
+            .rows(sql, &[], read)
+            .map_err(|error| self.wrap(error))
     }
 }
 
@@ -242,15 +239,12 @@ impl SqliteStore {
     ///
     /// Fails if the state can't be written.
     pub fn scrub(&mut self) -> Result<bool> {
-        let unscrubbed: bool = self.read(|connection| {
-            connection.query_row("SELECT unscrubbed FROM meta WHERE id = 1", (), |row| {
-                row.get(0)
-            })
-        })?;
+        let of = "SELECT unscrubbed FROM meta WHERE id = 1";
+        let unscrubbed: bool = self.read(|sql| sql.one(of, &[], |row| row.get(0)))?;
         if !unscrubbed {
             return Ok(true);
         }
-        let rewrite = |connection: &Connection| {
+        let rewrite = |connection: &rusqlite::Connection| {
             connection.execute_batch("VACUUM")?;
             // The log has old content too, and can only be truncated if nobody reads from it.
             let busy: bool =
@@ -260,7 +254,9 @@ impl SqliteStore {
             }
             Ok(!busy)
         };
-        match rewrite(self.connection()).map_err(|error| StateError::sqlite(self.path(), error)) {
+        match rewrite(self.engine.connection())
+            .map_err(|error| StateError::sqlite(self.path(), error))
+        {
             Err(StateError::Busy { .. } | StateError::Full { .. }) => Ok(false),
             done => done,
         }

@@ -5,42 +5,30 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Row};
-
 use crate::error::Result;
 use crate::model::{
     Rollout, RolloutGroup, RolloutId, RolloutRequest, RolloutRequestId, RolloutSlot, RolloutStatus,
     Timestamp,
 };
-use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
-use crate::sqlite::SqliteStore;
+use crate::row_crypto::{Place, RowCrypto};
+use crate::sql::{self, Row, params, unreadable};
+use crate::sql_store::{Engine, SqlStore};
 
-impl SqliteStore {
+impl<E: Engine> SqlStore<E> {
     /// The latest rollout, whatever its status.
     ///
     /// Fails if the state can't be read, or if the key is missing.
     pub fn rollout(&self) -> Result<Option<Rollout>> {
-        self.read_opened(|connection, crypto| {
-            let latest = connection
-                .prepare_cached(&format!("{ROLLOUTS} ORDER BY id DESC LIMIT 1"))?
-                .query_row((), rollout)
-                .optional()?;
-            let Some(mut rollout) = latest else {
+        self.read_opened(|sql, crypto| {
+            let latest = format!("{ROLLOUTS} ORDER BY id DESC LIMIT 1");
+            let Some(mut rollout) = sql.row(&latest, &[], rollout)? else {
                 return Ok(None);
             };
-            let of = [rollout.id.0];
-            rollout.groups = connection
-                .prepare_cached(&format!(
-                    "{GROUPS} WHERE rollout_id = ?1 ORDER BY group_name"
-                ))?
-                .query_map(of, |row| Ok(group(row, crypto)?.1))?
-                .collect::<rusqlite::Result<_>>()?;
-            rollout.slots = connection
-                .prepare_cached(&format!(
-                    "{SLOTS} WHERE rollout_id = ?1 ORDER BY address, instance_id"
-                ))?
-                .query_map(of, |row| Ok(slot(row, crypto)?.1))?
-                .collect::<rusqlite::Result<_>>()?;
+            let of = params![rollout.id.0];
+            let groups = format!("{GROUPS} WHERE rollout_id = ?1 ORDER BY group_name");
+            rollout.groups = sql.rows(&groups, of, |row| Ok(group(row, crypto)?.1))?;
+            let slots = format!("{SLOTS} WHERE rollout_id = ?1 ORDER BY address, instance_id");
+            rollout.slots = sql.rows(&slots, of, |row| Ok(slot(row, crypto)?.1))?;
             Ok(Some(rollout))
         })
     }
@@ -49,11 +37,9 @@ impl SqliteStore {
     ///
     /// Fails if the state can't be read, or if the key is missing.
     pub fn rollout_plan(&self, id: RolloutId) -> Result<Option<Vec<u8>>> {
-        self.read_opened(|connection, crypto| {
-            let found = connection
-                .prepare_cached(&format!("{PLANS} AND id = ?1"))?
-                .query_row([id.0], |row| plan(row, crypto))
-                .optional()?;
+        self.read_opened(|sql, crypto| {
+            let of = format!("{PLANS} AND id = ?1");
+            let found = sql.row(&of, params![id.0], |row| plan(row, crypto))?;
             Ok(found.map(|(_, plan)| plan))
         })
     }
@@ -62,21 +48,17 @@ impl SqliteStore {
     ///
     /// Fails if the state can't be read.
     pub fn rollout_requests(&self) -> Result<Vec<RolloutRequest>> {
-        self.read(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT id, group_name, kind, who, at FROM rollout_requests ORDER BY id",
-                )?
-                .query_map((), |row| {
-                    Ok(RolloutRequest {
-                        id: RolloutRequestId(row.get(0)?),
-                        group: row.get(1)?,
-                        kind: row.get(2)?,
-                        who: row.get(3)?,
-                        at: Timestamp(row.get(4)?),
-                    })
-                })?
-                .collect()
+        let all = "SELECT id, group_name, kind, who, at FROM rollout_requests ORDER BY id";
+        self.read(|sql| {
+            sql.rows(all, &[], |row| {
+                Ok(RolloutRequest {
+                    id: RolloutRequestId(row.get(0)?),
+                    group: row.get(1)?,
+                    kind: row.get(2)?,
+                    who: row.get(3)?,
+                    at: Timestamp(row.get(4)?),
+                })
+            })
         })
     }
 
@@ -85,15 +67,12 @@ impl SqliteStore {
     ///
     /// Fails if the state can't be read, or if the key is missing.
     pub fn last_good(&self, groups: &[&str]) -> Result<HashMap<String, Vec<u8>>> {
-        self.read_opened(|connection: &Connection, crypto| {
-            let mut statement =
-                connection.prepare_cached(&format!("{LAST_GOOD} WHERE group_name = ?1"))?;
+        let of = format!("{LAST_GOOD} WHERE group_name = ?1");
+        self.read_opened(|sql, crypto| {
             let mut found = HashMap::new();
             for group in groups {
-                let one = statement.query_row([group], |row| last_good(row, crypto));
-                if let Some((group, _, body)) = one.optional()? {
-                    found.insert(group, body);
-                }
+                let one = sql.row(&of, params![group], |row| last_good(row, crypto))?;
+                found.extend(one.map(|(group, _, body)| (group, body)));
             }
             Ok(found)
         })
@@ -107,10 +86,10 @@ pub(crate) const ROLLOUTS: &str =
 /// Reads a row of [`ROLLOUTS`], without groups and slots.
 ///
 /// Fails if it is invalid.
-pub(crate) fn rollout(row: &Row<'_>) -> rusqlite::Result<Rollout> {
-    let status = row.get_ref(2)?.as_str()?;
-    let status =
-        RolloutStatus::parse(status).ok_or_else(|| unknown(2, &format!("status \"{status}\"")))?;
+pub(crate) fn rollout(row: &Row<'_>) -> sql::Result<Rollout> {
+    let status = row.text(2)?;
+    let status = RolloutStatus::parse(status)
+        .ok_or_else(|| unreadable(2, format!("unknown status \"{status}\"")))?;
     Ok(Rollout {
         id: RolloutId(row.get(0)?),
         plan_digest: row.get(1)?,
@@ -129,7 +108,7 @@ pub(crate) const PLANS: &str = "SELECT id, plan_digest, planned_at, size, plan
 /// Reads a plan of [`PLANS`], with its context.
 ///
 /// Fails if it can't be decrypted.
-pub(crate) fn plan(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(Place, Vec<u8>)> {
+pub(crate) fn plan(row: &Row<'_>, crypto: &RowCrypto) -> sql::Result<(Place, Vec<u8>)> {
     let digest: Option<String> = row.get(1)?;
     let place = Place::rollout_plan(
         RolloutId(row.get(0)?),
@@ -137,7 +116,7 @@ pub(crate) fn plan(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(Place
         Timestamp(row.get(2)?),
     );
     let plan = crypto
-        .unpack(&place, row.get_ref(4)?.as_blob()?, row.get(3)?)
+        .unpack(&place, row.blob(4)?, row.get(3)?)
         .map_err(|error| unreadable(4, error))?;
     Ok((place, plan))
 }
@@ -149,10 +128,7 @@ pub(crate) const GROUPS: &str =
 /// Reads a row of [`GROUPS`], with its rollout.
 ///
 /// Fails if it can't be decrypted.
-pub(crate) fn group(
-    row: &Row<'_>,
-    crypto: &RowCrypto,
-) -> rusqlite::Result<(RolloutId, RolloutGroup)> {
+pub(crate) fn group(row: &Row<'_>, crypto: &RowCrypto) -> sql::Result<(RolloutId, RolloutGroup)> {
     let id = RolloutId(row.get(0)?);
     let mut group = RolloutGroup {
         group: row.get(1)?,
@@ -171,10 +147,7 @@ pub(crate) const SLOTS: &str =
 /// Reads a row of [`SLOTS`], with its rollout.
 ///
 /// Fails if it can't be decrypted.
-pub(crate) fn slot(
-    row: &Row<'_>,
-    crypto: &RowCrypto,
-) -> rusqlite::Result<(RolloutId, RolloutSlot)> {
+pub(crate) fn slot(row: &Row<'_>, crypto: &RowCrypto) -> sql::Result<(RolloutId, RolloutSlot)> {
     let id = RolloutId(row.get(0)?);
     let mut slot = RolloutSlot {
         address: row.get(1)?,
@@ -187,14 +160,9 @@ pub(crate) fn slot(
     Ok((id, slot))
 }
 
-fn detail(
-    row: &Row<'_>,
-    column: usize,
-    place: &Place,
-    crypto: &RowCrypto,
-) -> rusqlite::Result<String> {
+fn detail(row: &Row<'_>, column: usize, place: &Place, crypto: &RowCrypto) -> sql::Result<String> {
     let bytes = crypto
-        .open(place, row.get_ref(column)?.as_blob()?)
+        .open(place, row.blob(column)?)
         .map_err(|error| unreadable(column, error))?;
     String::from_utf8(bytes.into_owned()).map_err(|error| unreadable(column, error))
 }
@@ -208,11 +176,11 @@ pub(crate) const LAST_GOOD: &str = "SELECT group_name, size, body, at FROM last_
 pub(crate) fn last_good(
     row: &Row<'_>,
     crypto: &RowCrypto,
-) -> rusqlite::Result<(String, Place, Vec<u8>)> {
+) -> sql::Result<(String, Place, Vec<u8>)> {
     let group: String = row.get(0)?;
     let place = Place::last_good(&group, Timestamp(row.get(3)?));
     let body = crypto
-        .unpack(&place, row.get_ref(2)?.as_blob()?, row.get(1)?)
+        .unpack(&place, row.blob(2)?, row.get(1)?)
         .map_err(|error| unreadable(2, error))?;
     Ok((group, place, body))
 }

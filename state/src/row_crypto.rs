@@ -24,8 +24,6 @@
 use std::borrow::Cow;
 use std::io;
 
-use rusqlite::types::Type;
-
 use crate::codec::{self, Effort};
 use crate::error::StateError;
 use crate::model::{
@@ -266,17 +264,4 @@ impl Sealed {
             version: place.version,
         })
     }
-}
-
-/// The error that a column can't be decrypted or has invalid content.
-pub(crate) fn unreadable(
-    column: usize,
-    error: impl std::error::Error + Send + Sync + 'static,
-) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
-}
-
-/// The error that a column has an unknown value.
-pub(crate) fn unknown(column: usize, what: &str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Null, format!("unknown {what}").into())
 }

@@ -1,14 +1,13 @@
 //! Reads everything that a plan needs, at one moment.
 //!
-//! In: a connection in a read transaction. Out: a [`Snapshot`]. Must not: write.
+//! In: a database in a read transaction. Out: a [`Snapshot`]. Must not: write.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row};
-
 use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
-use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
+use crate::row_crypto::{Place, RowCrypto};
+use crate::sql::{self, Next, Row, Sql, unreadable};
 
 /// Everything that a plan needs of a state, read in one transaction and therefore consistent.
 #[derive(Clone, Debug)]
@@ -96,38 +95,27 @@ impl Snapshot {
 /// Reads a snapshot; `meta` must be from the same transaction.
 ///
 /// Fails if the state can't be read, or if the key is missing.
-pub(crate) fn read(
-    connection: &Connection,
-    crypto: &RowCrypto,
-    meta: Meta,
-) -> rusqlite::Result<Snapshot> {
+pub(crate) fn read(sql: &dyn Sql, crypto: &RowCrypto, meta: Meta) -> sql::Result<Snapshot> {
     Ok(Snapshot {
         meta,
-        records: records(connection, crypto)?,
-        intents: intents(connection, crypto)?,
-        generations: generations(connection)?,
+        records: records(sql, crypto)?,
+        intents: intents(sql, crypto)?,
+        generations: generations(sql)?,
     })
 }
 
 /// The records of a state. Without its key, their digests are masked.
 ///
 /// Fails if the state can't be read.
-pub(crate) fn records(
-    connection: &Connection,
-    crypto: &RowCrypto,
-) -> rusqlite::Result<Vec<Record>> {
-    let groups = groups(connection)?;
-    let digests = Digests::read(connection, crypto)?;
-    let count: usize =
-        connection.query_row("SELECT count(*) FROM instances", (), |row| row.get(0))?;
+pub(crate) fn records(sql: &dyn Sql, crypto: &RowCrypto) -> sql::Result<Vec<Record>> {
+    let groups = groups(sql)?;
+    let digests = Digests::read(sql, crypto)?;
+    let count: usize = sql.one("SELECT count(*) FROM instances", &[], |row| row.get(0))?;
     let mut records = Vec::with_capacity(count);
-    let mut statement = connection.prepare_cached(
-        "SELECT group_id, slot, deposed, instance_id, provider_id, generation, kind, spec_id,
+    let all = "SELECT group_id, slot, deposed, instance_id, provider_id, generation, kind, spec_id,
                 observed, zone, subnet, ip4, ip6, created_at, updated_at, attributes, version
-         FROM instances",
-    )?;
-    let mut rows = statement.query(())?;
-    while let Some(row) = rows.next()? {
+         FROM instances";
+    sql.query(all, &[], &mut |row| {
         let observed: Option<[u8; 32]> = row.get(8)?;
         records.push(Record {
             group: Arc::clone(found(&groups, row.get(0)?)?),
@@ -148,7 +136,8 @@ pub(crate) fn records(
             attributes: row.get(15)?,
             version: row.get(16)?,
         });
-    }
+        Ok(Next::Row)
+    })?;
     sort(&mut records, &groups);
     Ok(records)
 }
@@ -184,39 +173,32 @@ fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
     }
 }
 
-fn groups(connection: &Connection) -> rusqlite::Result<HashMap<i64, Arc<str>>> {
-    connection
-        .prepare_cached("SELECT id, name FROM groups")?
-        .query_map((), |row| {
-            Ok((row.get(0)?, Arc::from(row.get_ref(1)?.as_str()?)))
-        })?
-        .collect()
+fn groups(sql: &dyn Sql) -> sql::Result<HashMap<i64, Arc<str>>> {
+    sql.rows("SELECT id, name FROM groups", &[], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
-fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, HashMap<u32, u64>>> {
-    let groups = groups(connection)?;
+fn generations(sql: &dyn Sql) -> sql::Result<HashMap<Arc<str>, HashMap<u32, u64>>> {
+    let groups = groups(sql)?;
     let mut generations: HashMap<Arc<str>, HashMap<u32, u64>> = HashMap::new();
-    let mut statement =
-        connection.prepare_cached("SELECT group_id, slot, generation FROM generations")?;
-    let mut rows = statement.query(())?;
-    while let Some(row) = rows.next()? {
+    let all = "SELECT group_id, slot, generation FROM generations";
+    sql.query(all, &[], &mut |row| {
         let group = found(&groups, row.get(0)?)?;
         generations
             .entry(Arc::clone(group))
             .or_default()
             .insert(row.get(1)?, row.get(2)?);
-    }
+        Ok(Next::Row)
+    })?;
     Ok(generations)
 }
 
 /// The open intents, oldest first.
 ///
 /// Fails if the state can't be read, or if the key is missing.
-pub(crate) fn intents(
-    connection: &Connection,
-    crypto: &RowCrypto,
-) -> rusqlite::Result<Vec<Intent>> {
-    intents_of(connection, crypto, crypto)
+pub(crate) fn intents(sql: &dyn Sql, crypto: &RowCrypto) -> sql::Result<Vec<Intent>> {
+    intents_of(sql, crypto, crypto)
 }
 
 /// The open intents while the key changes: requests are encrypted with the old key, and the digests
@@ -224,14 +206,11 @@ pub(crate) fn intents(
 ///
 /// Fails if the state can't be read.
 pub(crate) fn intents_of(
-    connection: &Connection,
+    sql: &dyn Sql,
     crypto: &RowCrypto,
     specs: &RowCrypto,
-) -> rusqlite::Result<Vec<Intent>> {
-    connection
-        .prepare_cached(INTENTS)?
-        .query_map((), |row| intent(row, crypto, specs))?
-        .collect()
+) -> sql::Result<Vec<Intent>> {
+    sql.rows(INTENTS, &[], |row| intent(row, crypto, specs))
 }
 
 /// All columns of open intents, for [`intent`]; the id is the first.
@@ -245,26 +224,22 @@ pub(crate) const INTENTS: &str =
 /// Reads an intent of [`INTENTS`].
 ///
 /// Fails if it is invalid or can't be decrypted.
-pub(crate) fn intent(
-    row: &Row<'_>,
-    crypto: &RowCrypto,
-    specs: &RowCrypto,
-) -> rusqlite::Result<Intent> {
-    let operation = match row.get_ref(5)?.as_str()? {
+pub(crate) fn intent(row: &Row<'_>, crypto: &RowCrypto, specs: &RowCrypto) -> sql::Result<Intent> {
+    let operation = match row.text(5)? {
         "create" => Operation::Create,
         "update" => Operation::Update,
         "delete" => Operation::Delete,
         "register" => Operation::Register,
         "deregister" => Operation::Deregister,
         "drain" => Operation::Drain,
-        other => return Err(unknown(5, &format!("operation \"{other}\""))),
+        other => return Err(unreadable(5, format!("unknown operation \"{other}\""))),
     };
     let spec: Option<[u8; 32]> = row.get(11)?;
     let mut intent = Intent {
         id: IntentId(row.get(0)?),
-        apply_id: row.get::<_, Option<i64>>(1)?.map(ApplyId),
+        apply_id: row.get::<Option<i64>>(1)?.map(ApplyId),
         address: row.get(2)?,
-        group: Arc::from(row.get_ref(3)?.as_str()?),
+        group: row.get(3)?,
         slot: row.get(4)?,
         operation,
         instance_id: row.get(6)?,
@@ -276,17 +251,17 @@ pub(crate) fn intent(
         request: Vec::new(),
         opened_at: Timestamp(row.get(14)?),
     };
-    let stored = row.get_ref(13)?.as_blob()?;
+    let stored = row.blob(13)?;
     intent.request = crypto
         .unpack(&Place::request(intent.id, &intent), stored, row.get(12)?)
         .map_err(|error| unreadable(13, error))?;
     Ok(intent)
 }
 
-fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>> {
+fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> sql::Result<&Arc<str>> {
     groups
         .get(&id)
-        .ok_or_else(|| unknown(0, &format!("group {id}")))
+        .ok_or_else(|| unreadable(0, format!("unknown group {id}")))
 }
 
 /// The digests of all specs by number. There may be one per record, so this is an array instead of
@@ -294,18 +269,16 @@ fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>
 struct Digests(Vec<(i64, SpecDigest)>);
 
 impl Digests {
-    fn read(connection: &Connection, crypto: &RowCrypto) -> rusqlite::Result<Self> {
-        let mut digests: Vec<(i64, SpecDigest)> = connection
-            .prepare_cached("SELECT id, digest FROM specs")?
-            .query_map((), |row| {
+    fn read(sql: &dyn Sql, crypto: &RowCrypto) -> sql::Result<Self> {
+        let mut digests: Vec<(i64, SpecDigest)> =
+            sql.rows("SELECT id, digest FROM specs", &[], |row| {
                 Ok((row.get(0)?, crypto.unmask(SpecDigest(row.get(1)?))))
-            })?
-            .collect::<rusqlite::Result<_>>()?;
+            })?;
         digests.sort_unstable_by_key(|(id, _)| *id);
         Ok(Self(digests))
     }
 
-    fn get(&self, id: i64, column: usize) -> rusqlite::Result<SpecDigest> {
+    fn get(&self, id: i64, column: usize) -> sql::Result<SpecDigest> {
         let first = self.0.first().map_or(0, |(first, _)| *first);
         let guess = usize::try_from(id.wrapping_sub(first)).ok();
         if let Some((found, digest)) = guess.and_then(|index| self.0.get(index))
@@ -315,7 +288,7 @@ impl Digests {
         }
         match self.0.binary_search_by_key(&id, |(id, _)| *id) {
             Ok(index) => Ok(self.0[index].1),
-            Err(_) => Err(unknown(column, &format!("spec {id}"))),
+            Err(_) => Err(unreadable(column, format!("unknown spec {id}"))),
         }
     }
 }

@@ -13,25 +13,19 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::{
-    Connection, ErrorCode, OptionalExtension, Params, Row, TransactionBehavior, params,
-};
-
 use crate::codec::Effort;
 use crate::error::{Result, StateError};
 use crate::keys::KeyRing;
 use crate::model::{Record, SpecDigest, Timestamp, address};
 use crate::row_crypto::{Place, RowCrypto};
-use crate::schema::{self, MIGRATIONS, newest};
 use crate::seal::Key;
+use crate::sql::{self, Row, Sql, Value, params};
 
 /// A running transaction. No other process writes meanwhile.
-#[derive(Debug)]
 pub struct Transaction<'store> {
-    pub(crate) inner: rusqlite::Transaction<'store>,
+    pub(crate) sql: &'store dyn Sql,
     pub(crate) path: &'store Path,
     now: Timestamp,
-    ring: &'store KeyRing,
     pub(crate) crypto: RowCrypto,
     /// The fencing token.
     fence: u64,
@@ -67,50 +61,31 @@ struct Stored {
 }
 
 impl<'store> Transaction<'store> {
-    /// Starts a transaction.
+    /// The changes of a transaction that has begun.
     ///
-    /// Fails if another process writes for too long, if the writer is fenced, or if the key is
-    /// missing.
+    /// Fails if the writer is fenced, or if the key is missing.
     pub(crate) fn begin(
-        connection: &'store mut Connection,
+        sql: &'store dyn Sql,
         path: &'store Path,
         now: Timestamp,
-        ring: &'store KeyRing,
+        ring: &KeyRing,
         fence: u64,
     ) -> Result<Self> {
-        let refused = |error| StateError::sqlite(path, error);
-        let inner = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(refused)?;
-        // A newer version may have migrated the file since it was opened.
-        let (found, supported) = (
-            schema::version(&inner).map_err(refused)?,
-            newest(MIGRATIONS),
-        );
-        if found > supported {
-            return Err(StateError::Newer {
-                path: path.to_owned(),
-                found,
-                supported,
-            });
-        }
-        let (serial, leads): (u64, u64) = inner
-            .query_row("SELECT serial, fence FROM meta WHERE id = 1", (), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .map_err(refused)?;
+        let of = "SELECT serial, fence FROM meta WHERE id = 1";
+        let (serial, leads): (u64, u64) = sql
+            .one(of, &[], |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(|error| StateError::sql(path, error))?;
         if fence != leads {
             return Err(StateError::Fenced {
                 path: path.to_owned(),
             });
         }
-        let crypto = ring.crypto(&inner, path)?;
+        let crypto = ring.crypto(sql, path)?;
         let (groups, specs) = (HashMap::new(), HashMap::new());
         Ok(Self {
-            inner,
+            sql,
             path,
             now,
-            ring,
             crypto,
             fence,
             led: false,
@@ -122,24 +97,18 @@ impl<'store> Transaction<'store> {
         })
     }
 
-    /// Commits; returns the fencing token.
+    /// Writes what belongs to the transaction as a whole; returns the fencing token, and the new key
+    /// of the state if it changed.
     ///
     /// Fails if the state can't be written.
-    pub(crate) fn commit(self) -> Result<u64> {
+    pub(crate) fn finish(self) -> Result<(u64, Option<Key>)> {
         if self.changed {
             self.execute(
                 "UPDATE meta SET serial = ?1 WHERE id = 1",
-                [self.serial + 1],
+                params![self.serial + 1],
             )?;
         }
-        let path = self.path;
-        self.inner
-            .commit()
-            .map_err(|error| StateError::sqlite(path, error))?;
-        if let Some(key) = self.rekeyed {
-            self.ring.remember(key);
-        }
-        Ok(self.fence)
+        Ok((self.fence, self.rekeyed))
     }
 
     /// Raises the fencing token.
@@ -149,7 +118,10 @@ impl<'store> Transaction<'store> {
         if !self.led {
             self.fence += 1;
             self.led = true;
-            self.execute("UPDATE meta SET fence = ?1 WHERE id = 1", [self.fence])?;
+            self.execute(
+                "UPDATE meta SET fence = ?1 WHERE id = 1",
+                params![self.fence],
+            )?;
         }
         Ok(())
     }
@@ -171,16 +143,14 @@ impl<'store> Transaction<'store> {
         if self.find_spec(digest)?.is_some() {
             return Ok(());
         }
-        self.execute(
-            "INSERT INTO specs (digest, size, body) VALUES (?1, ?2, ?3)",
-            params![
-                &self.crypto.mask(digest).0[..],
-                bytes.len(),
-                self.crypto
-                    .pack(&Place::spec(digest), bytes, Effort::Normal)?,
-            ],
+        let body = self
+            .crypto
+            .pack(&Place::spec(digest), bytes, Effort::Normal)?;
+        let id = self.insert(
+            "INSERT INTO specs (digest, size, body) VALUES (?1, ?2, ?3) RETURNING id",
+            params![self.crypto.mask(digest), bytes.len(), body],
         )?;
-        self.specs.insert(digest, self.inner.last_insert_rowid());
+        self.specs.insert(digest, id);
         Ok(())
     }
 
@@ -211,6 +181,7 @@ impl<'store> Transaction<'store> {
         if old.as_ref() == Some(&new) {
             return Ok(());
         }
+        self.refuse_conflict(&record.instance_id, &new)?;
         self.write(&record.instance_id, &new)?;
         if let Some(old) = old {
             // The generation of the slot that it leaves must not be reused.
@@ -234,7 +205,7 @@ impl<'store> Transaction<'store> {
         };
         self.execute(
             "DELETE FROM instances WHERE instance_id = ?1",
-            [instance_id],
+            params![instance_id],
         )?;
         self.raise_generation(old.group_id, old.slot, old.generation)?;
         self.changed = true;
@@ -315,7 +286,7 @@ impl<'store> Transaction<'store> {
                 new.generation,
                 new.kind,
                 new.spec_id,
-                new.observed.map(|digest| self.crypto.mask(digest).0),
+                new.observed.map(|digest| self.crypto.mask(digest)),
                 new.zone,
                 new.subnet,
                 new.ip4,
@@ -327,39 +298,39 @@ impl<'store> Transaction<'store> {
             ],
         )
         .map(|_| ())
-        .map_err(|error| match error {
-            StateError::Sqlite { source, .. } if is_duplicate(&source) => self
-                .conflict(instance_id, new)
-                .unwrap_or_else(|| self.wrap(source)),
-            other => other,
-        })
     }
 
-    /// The error if another record conflicts with this one.
-    fn conflict(&self, instance_id: &str, new: &Stored) -> Option<StateError> {
-        let claimed = "SELECT name, slot FROM instances JOIN groups ON groups.id = group_id
-                       WHERE provider_id = ?1 AND instance_id <> ?2";
-        let claimed = self.row(claimed, [&new.provider_id, instance_id], |row| {
-            Ok(address(row.get_ref(0)?.as_str()?, row.get(1)?))
-        });
-        if let Ok(Some(address)) = claimed {
-            return Some(StateError::Claimed {
-                provider_id: new.provider_id.clone(),
+    /// Fails if another record has the provider id, or is live in the slot.
+    fn refuse_conflict(&self, instance_id: &str, new: &Stored) -> Result<()> {
+        let other = "SELECT provider_id, name, slot, instance_id
+                     FROM instances JOIN groups ON groups.id = group_id
+                     WHERE instance_id <> ?1 AND (provider_id = ?2
+                         OR group_id = ?3 AND slot = ?4 AND deposed = 0 AND ?5 = 0)
+                     ORDER BY provider_id = ?2 DESC LIMIT 1";
+        let params = params![
+            instance_id,
+            new.provider_id,
+            new.group_id,
+            new.slot,
+            new.deposed
+        ];
+        let found = self.row(other, params, |row| {
+            let address = address(row.text(1)?, row.get(2)?);
+            Ok((row.get::<String>(0)?, address, row.get(3)?))
+        })?;
+        match found {
+            None => Ok(()),
+            Some((provider_id, address, _)) if provider_id == new.provider_id => {
+                Err(StateError::Claimed {
+                    provider_id,
+                    address,
+                })
+            }
+            Some((_, address, instance_id)) => Err(StateError::Occupied {
                 address,
-            });
+                instance_id,
+            }),
         }
-        let occupant = self.live(new.group_id, new.slot).ok()??;
-        let group: String = self
-            .row(
-                "SELECT name FROM groups WHERE id = ?1",
-                [new.group_id],
-                |row| row.get(0),
-            )
-            .ok()??;
-        Some(StateError::Occupied {
-            address: address(&group, new.slot),
-            instance_id: occupant,
-        })
     }
 
     fn stored(&self, instance_id: &str) -> Result<Option<Stored>> {
@@ -367,7 +338,7 @@ impl<'store> Transaction<'store> {
             "SELECT group_id, slot, deposed, provider_id, generation, kind, spec_id, observed,
                  zone, subnet, ip4, ip6, created_at, attributes
              FROM instances WHERE instance_id = ?1",
-            [instance_id],
+            params![instance_id],
             |row| {
                 Ok(Stored {
                     group_id: row.get(0)?,
@@ -378,7 +349,7 @@ impl<'store> Transaction<'store> {
                     kind: row.get(5)?,
                     spec_id: row.get(6)?,
                     observed: row
-                        .get::<_, Option<[u8; 32]>>(7)?
+                        .get::<Option<[u8; 32]>>(7)?
                         .map(|digest| self.crypto.unmask(SpecDigest(digest))),
                     zone: row.get(8)?,
                     subnet: row.get(9)?,
@@ -403,11 +374,10 @@ impl<'store> Transaction<'store> {
     /// The newest generation that a slot ever had; 0 if none.
     fn generation(&self, group: i64, slot: u32) -> Result<u64> {
         let newest = self.row(
-            "SELECT max(
-                 coalesce((SELECT max(generation) FROM instances
-                           WHERE group_id = ?1 AND slot = ?2), 0),
-                 coalesce((SELECT generation FROM generations
-                           WHERE group_id = ?1 AND slot = ?2), 0))",
+            "SELECT coalesce(max(generation), 0) FROM
+                 (SELECT generation FROM instances WHERE group_id = ?1 AND slot = ?2
+                  UNION ALL
+                  SELECT generation FROM generations WHERE group_id = ?1 AND slot = ?2) AS known",
             params![group, slot],
             |row| row.get(0),
         )?;
@@ -417,7 +387,8 @@ impl<'store> Transaction<'store> {
     fn raise_generation(&self, group: i64, slot: u32, generation: u64) -> Result<()> {
         self.execute(
             "INSERT INTO generations (group_id, slot, generation) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET generation = max(generation, excluded.generation)",
+             ON CONFLICT (group_id, slot) DO UPDATE SET generation = excluded.generation
+                 WHERE excluded.generation > generations.generation",
             params![group, slot, generation],
         )
         .map(|_| ())
@@ -428,14 +399,13 @@ impl<'store> Transaction<'store> {
         if let Some(id) = self.groups.get(name) {
             return Ok(*id);
         }
-        let known = self.row("SELECT id FROM groups WHERE name = ?1", [name], |row| {
-            row.get(0)
-        })?;
-        let id = if let Some(id) = known {
-            id
-        } else {
-            self.execute("INSERT INTO groups (name) VALUES (?1)", [name])?;
-            self.inner.last_insert_rowid()
+        let of = "SELECT id FROM groups WHERE name = ?1";
+        let id = match self.row(of, params![name], |row| row.get(0))? {
+            Some(id) => id,
+            None => self.insert(
+                "INSERT INTO groups (name) VALUES (?1) RETURNING id",
+                params![name],
+            )?,
         };
         self.groups.insert(Arc::from(name), id);
         Ok(id)
@@ -452,7 +422,7 @@ impl<'store> Transaction<'store> {
         }
         let id = self.row(
             "SELECT id FROM specs WHERE digest = ?1",
-            [&self.crypto.mask(digest).0[..]],
+            params![self.crypto.mask(digest)],
             |row| row.get(0),
         )?;
         if let Some(id) = id {
@@ -463,22 +433,24 @@ impl<'store> Transaction<'store> {
 
     /// The next id of a table whose rows are encrypted for their ids. An id is never reused.
     fn next_id(&self, table: &str) -> Result<i64> {
-        // The newest id ever assigned.
-        let newest = self.row(
-            "SELECT seq FROM sqlite_sequence WHERE name = ?1",
-            [table],
-            |row| row.get::<_, i64>(0),
-        )?;
-        Ok(newest.unwrap_or(0) + 1)
+        self.sql.next_id(table).map_err(|error| self.wrap(error))
+    }
+
+    /// Inserts a row with a statement that returns its id.
+    ///
+    /// Fails with the database's error.
+    fn insert(&self, sql: &str, params: &[Value<'_>]) -> Result<i64> {
+        self.sql
+            .one(sql, params, |row| row.get(0))
+            .map_err(|error| self.wrap(error))
     }
 
     /// Executes a statement; returns the number of changed rows.
     ///
     /// Fails with the database's error.
-    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
-        self.inner
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute(params))
+    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<usize> {
+        self.sql
+            .execute(sql, params)
             .map_err(|error| self.wrap(error))
     }
 
@@ -488,28 +460,15 @@ impl<'store> Transaction<'store> {
     pub(crate) fn row<T>(
         &self,
         sql: &str,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+        params: &[Value<'_>],
+        read: impl FnOnce(&Row<'_>) -> sql::Result<T>,
     ) -> Result<Option<T>> {
-        self.inner
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row(params, read).optional())
+        self.sql
+            .row(sql, params, read)
             .map_err(|error| self.wrap(error))
     }
 
-    pub(crate) fn wrap(&self, error: rusqlite::Error) -> StateError {
-        StateError::sqlite(self.path, error)
+    pub(crate) fn wrap(&self, error: sql::Error) -> StateError {
+        StateError::sql(self.path, error)
     }
-}
-
-/// Whether an error is a violated uniqueness constraint.
-fn is_duplicate(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
-        && error.sqlite_error().is_some_and(|error| {
-            [
-                rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE,
-                rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
-            ]
-            .contains(&error.extended_code)
-        })
 }

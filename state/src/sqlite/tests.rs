@@ -1,6 +1,7 @@
 //! What can't be brought about from outside: a full disk, reading without a lock.
 
 use super::*;
+use crate::model::SpecDigest;
 
 fn create(folder: &Path) -> SqliteStore {
     let identity = Identity {
@@ -33,6 +34,7 @@ fn a_full_disk_keeps_nothing_of_the_transaction_and_spoils_nothing() {
     // As full as a disk can be made without filling one.
     let limit = |store: &SqliteStore, pages: u32| {
         store
+            .engine
             .opened
             .connection
             .pragma_update_and_check(None, "max_page_count", pages, |row| row.get::<_, u32>(0))
@@ -63,7 +65,10 @@ fn what_was_read_without_a_lock_counts_only_if_nobody_wrote() {
             connection: open::unlocked(&path).unwrap(),
             access: Access::Unlocked(before),
         };
-        SqliteStore::new(opened, &path)
+        SqliteStore::of_reader(Sqlite {
+            opened,
+            path: path.clone(),
+        })
     };
     drop(create(folder.path()));
     let reader = unlocked(Fingerprint::of(&path).unwrap());
@@ -96,6 +101,7 @@ fn every_commit_is_synced() {
     let store = create(folder.path());
     let pragma = |name| {
         store
+            .engine
             .opened
             .connection
             .pragma_query_value(None, name, |row| row.get::<_, i64>(0))

@@ -3,13 +3,12 @@
 //! In: rows of caches. Out: nothing, or how much was removed. Must not: change a record or the
 //! serial.
 
-use rusqlite::params;
-
 use super::Transaction;
 use crate::codec::{self, Effort};
 use crate::error::Result;
 use crate::model::{ApplyId, ApplyStatus, FetchedRow, ImageRow, SpecDigest};
 use crate::row_crypto::Place;
+use crate::sql::params;
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -21,9 +20,11 @@ impl Transaction<'_> {
     /// Fails if the state can't be written.
     pub fn put_image(&mut self, image: ImageRow) -> Result<()> {
         self.execute(
-            "INSERT OR REPLACE INTO images
-                 (name, query_digest, image_id, source, resolved_at, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO images (name, query_digest, image_id, source, resolved_at, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (name) DO UPDATE SET query_digest = excluded.query_digest,
+                 image_id = excluded.image_id, source = excluded.source,
+                 resolved_at = excluded.resolved_at, detail = excluded.detail",
             params![
                 image.name,
                 image.query_digest,
@@ -53,8 +54,10 @@ impl Transaction<'_> {
         };
         let place = Place::fetched(&name, fetched.fetched_at);
         self.execute(
-            "INSERT OR REPLACE INTO fetched (url, digest, size, body, fetched_at)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO fetched (url, digest, size, body, fetched_at)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (url) DO UPDATE SET digest = excluded.digest, size = excluded.size,
+                 body = excluded.body, fetched_at = excluded.fetched_at",
             params![
                 name,
                 digest,
@@ -75,12 +78,14 @@ impl Transaction<'_> {
             // An encrypted state of schema 2 stored it in this row, which the migration can't
             // identify.
             let former = self.crypto.name("nstance:familiar");
-            self.execute("DELETE FROM fetched WHERE url = ?1", [former])?;
+            self.execute("DELETE FROM fetched WHERE url = ?1", params![former])?;
         }
         let place = Place::observation_cache(self.now);
         self.execute(
-            "INSERT OR REPLACE INTO observation_cache (id, size, body, updated_at)
-             VALUES (1, ?1, ?2, ?3)",
+            "INSERT INTO observation_cache (id, size, body, updated_at)
+             VALUES (1, ?1, ?2, ?3)
+             ON CONFLICT (id) DO UPDATE SET size = excluded.size, body = excluded.body,
+                 updated_at = excluded.updated_at",
             params![
                 bytes.len(),
                 self.crypto.pack(&place, bytes, Effort::Normal)?,
@@ -103,14 +108,15 @@ impl Transaction<'_> {
         for digest in digests {
             let spec = self.spec(digest)?;
             self.execute(
-                "INSERT OR IGNORE INTO kept (apply_id, spec_id) VALUES (?1, ?2)",
-                [id.0, spec],
+                "INSERT INTO kept (apply_id, spec_id) VALUES (?1, ?2)
+                 ON CONFLICT (apply_id, spec_id) DO NOTHING",
+                params![id.0, spec],
             )?;
         }
         self.execute(
             "DELETE FROM kept WHERE apply_id NOT IN
                  (SELECT DISTINCT apply_id FROM kept ORDER BY apply_id DESC LIMIT ?1)",
-            [i64::try_from(entries).unwrap_or(i64::MAX)],
+            params![entries],
         )?;
         Ok(())
     }
@@ -123,7 +129,7 @@ impl Transaction<'_> {
         self.execute(
             "DELETE FROM journal WHERE closed_at IS NOT NULL
              AND NOT EXISTS (SELECT 1 FROM applies WHERE id = apply_id AND status = ?1)",
-            [ApplyStatus::Running.as_str()],
+            params![ApplyStatus::Running.as_str()],
         )?;
         self.specs.clear();
         self.execute(
@@ -131,7 +137,7 @@ impl Transaction<'_> {
                  NOT EXISTS (SELECT 1 FROM instances WHERE spec_id = specs.id)
                  AND NOT EXISTS (SELECT 1 FROM journal WHERE spec_id = specs.id)
                  AND NOT EXISTS (SELECT 1 FROM kept WHERE spec_id = specs.id)",
-            (),
+            &[],
         )
     }
 }

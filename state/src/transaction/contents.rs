@@ -5,12 +5,11 @@
 
 use std::collections::HashSet;
 
-use rusqlite::params;
-
 use super::Transaction;
 use crate::document::Contents;
 use crate::error::{Result, StateError};
 use crate::model::{Intent, Record, address};
+use crate::sql::params;
 
 impl Transaction<'_> {
     /// Fills a new state with `contents`, including the versions of its rows, so that references
@@ -21,8 +20,8 @@ impl Transaction<'_> {
     pub fn restore(&mut self, contents: &Contents) -> Result<()> {
         let occupant = self.row(
             "SELECT name, slot, instance_id FROM instances JOIN groups ON groups.id = group_id",
-            (),
-            |row| Ok((address(row.get_ref(0)?.as_str()?, row.get(1)?), row.get(2)?)),
+            &[],
+            |row| Ok((address(row.text(0)?, row.get(1)?), row.get(2)?)),
         )?;
         if let Some((address, instance_id)) = occupant {
             return Err(StateError::Occupied {
@@ -85,7 +84,7 @@ impl Transaction<'_> {
             .collect();
         self.open_as_they_were(&new)?;
         self.remove_rollouts()?;
-        self.execute("DELETE FROM last_good", ())?;
+        self.execute("DELETE FROM last_good", &[])?;
         self.changed = true;
         Ok(())
     }
@@ -120,7 +119,7 @@ impl Transaction<'_> {
             let id = self.open_intent(&new)?;
             self.execute(
                 "UPDATE journal SET opened_at = ?2 WHERE id = ?1",
-                [id.0, intent.opened_at.0],
+                params![id.0, intent.opened_at.0],
             )?;
         }
         Ok(())

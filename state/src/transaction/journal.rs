@@ -3,15 +3,14 @@
 //! In: intents before a cloud call, and their outcome after it. Out: their ids. Must not: change a
 //! record or the serial.
 
-use rusqlite::params;
-
-use super::{Transaction, is_duplicate};
+use super::Transaction;
 use crate::codec::Effort;
 use crate::error::{Result, StateError};
 use crate::model::{
     ApplyId, ApplyStatus, HistoryItem, Intent, IntentId, NewApply, Operation, Outcome,
 };
 use crate::row_crypto::Place;
+use crate::sql::params;
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -35,6 +34,16 @@ impl Transaction<'_> {
     /// Fails like [`Transaction::open_intents`].
     pub(super) fn open_intent(&mut self, intent: &Intent) -> Result<IntentId> {
         let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
+        if intent.operation == Operation::Create {
+            let open = "SELECT 1 FROM journal
+                        WHERE token = ?1 AND closed_at IS NULL AND operation = 'create'";
+            let is_open = self.row(open, params![intent.token], |_| Ok(()))?;
+            if is_open.is_some() {
+                return Err(StateError::Unsettled {
+                    address: intent.address.clone(),
+                });
+            }
+        }
         let id = IntentId(self.next_id("journal")?);
         let place = Place::request(id, intent);
         self.execute(
@@ -58,13 +67,7 @@ impl Transaction<'_> {
                 self.crypto.pack(&place, &intent.request, Effort::Low)?,
                 self.now.0,
             ],
-        )
-        .map_err(|error| match error {
-            StateError::Sqlite { source, .. } if is_duplicate(&source) => StateError::Unsettled {
-                address: intent.address.clone(),
-            },
-            other => other,
-        })?;
+        )?;
         // For updates and deletes, the record already has the generation.
         if intent.operation == Operation::Create {
             let group = self.group(&intent.group)?;
@@ -109,16 +112,18 @@ impl Transaction<'_> {
         self.lead()?;
         self.execute(
             "UPDATE applies SET status = ?1 WHERE status = ?2",
-            [
+            params![
                 ApplyStatus::Interrupted.as_str(),
                 ApplyStatus::Running.as_str(),
             ],
         )?;
+        let id = ApplyId(self.next_id("applies")?);
         self.execute(
-            "INSERT INTO applies (started_at, who, host, pid, operation, serial_before, status,
+            "INSERT INTO applies (id, started_at, who, host, pid, operation, serial_before, status,
                  summary, plan_digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '{}', ?8)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, '{}', ?9)",
             params![
+                id.0,
                 self.now.0,
                 apply.who,
                 apply.host,
@@ -129,7 +134,7 @@ impl Transaction<'_> {
                 apply.plan_digest,
             ],
         )?;
-        Ok(ApplyId(self.inner.last_insert_rowid()))
+        Ok(id)
     }
 
     /// Adds the end of an apply to the history. Its serial doesn't include later changes in the

@@ -4,8 +4,6 @@
 //! In: a rollout's plan and its progress. Out: ids. Must not: change a record or the serial, or
 //! raise the fencing token: a request comes from a process without the lock.
 
-use rusqlite::params;
-
 use super::Transaction;
 use crate::codec::Effort;
 use crate::error::{Result, StateError};
@@ -13,6 +11,7 @@ use crate::model::{
     NewRequest, NewRollout, RolloutGroup, RolloutId, RolloutRequestId, RolloutSlot, RolloutStatus,
 };
 use crate::row_crypto::Place;
+use crate::sql::params;
 
 impl Transaction<'_> {
     /// Starts a rollout with its plan. Removes all earlier rollouts and all requests.
@@ -50,7 +49,7 @@ impl Transaction<'_> {
         if status.drops_plan() {
             self.execute(
                 "UPDATE rollouts SET planned_at = NULL, size = NULL, plan = NULL WHERE id = ?1",
-                [id.0],
+                params![id.0],
             )?;
         }
         Ok(())
@@ -63,7 +62,7 @@ impl Transaction<'_> {
         let now = self.now;
         let place = self.row(
             "SELECT plan_digest FROM rollouts WHERE id = ?1",
-            [id.0],
+            params![id.0],
             |row| {
                 let digest: Option<String> = row.get(0)?;
                 Ok(Place::rollout_plan(id, digest.as_deref(), now))
@@ -93,8 +92,10 @@ impl Transaction<'_> {
         };
         let place = Place::rollout_group(id, &group);
         self.execute(
-            "INSERT OR REPLACE INTO rollout_groups (rollout_id, group_name, stage, since, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO rollout_groups (rollout_id, group_name, stage, since, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (rollout_id, group_name) DO UPDATE SET stage = excluded.stage,
+                 since = excluded.since, detail = excluded.detail",
             params![
                 id.0,
                 group.group,
@@ -117,9 +118,11 @@ impl Transaction<'_> {
         };
         let place = Place::rollout_slot(id, &slot);
         self.execute(
-            "INSERT OR REPLACE INTO rollout_slots
+            "INSERT INTO rollout_slots
                  (rollout_id, address, instance_id, stage, since, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (rollout_id, address, instance_id) DO UPDATE SET stage = excluded.stage,
+                 since = excluded.since, detail = excluded.detail",
             params![
                 id.0,
                 slot.address,
@@ -137,18 +140,20 @@ impl Transaction<'_> {
     ///
     /// Fails if the state can't be written.
     pub fn add_request(&mut self, request: &NewRequest) -> Result<RolloutRequestId> {
+        let id = RolloutRequestId(self.next_id("rollout_requests")?);
         self.execute(
-            "INSERT INTO rollout_requests (group_name, kind, who, at) VALUES (?1, ?2, ?3, ?4)",
-            params![request.group, request.kind, request.who, self.now.0],
+            "INSERT INTO rollout_requests (id, group_name, kind, who, at)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![id.0, request.group, request.kind, request.who, self.now.0],
         )?;
-        Ok(RolloutRequestId(self.inner.last_insert_rowid()))
+        Ok(id)
     }
 
     /// Removes a request; returns whether there was one.
     ///
     /// Fails if the state can't be written.
     pub fn remove_request(&mut self, id: RolloutRequestId) -> Result<bool> {
-        let removed = self.execute("DELETE FROM rollout_requests WHERE id = ?1", [id.0])?;
+        let removed = self.execute("DELETE FROM rollout_requests WHERE id = ?1", params![id.0])?;
         Ok(removed > 0)
     }
 
@@ -159,8 +164,10 @@ impl Transaction<'_> {
     pub fn put_last_good(&mut self, group: &str, body: &[u8]) -> Result<()> {
         let place = Place::last_good(group, self.now);
         self.execute(
-            "INSERT OR REPLACE INTO last_good (group_name, size, body, at)
-             VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO last_good (group_name, size, body, at)
+             VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (group_name) DO UPDATE SET size = excluded.size, body = excluded.body,
+                 at = excluded.at",
             params![
                 group,
                 body.len(),
@@ -175,20 +182,27 @@ impl Transaction<'_> {
     ///
     /// Fails if the state can't be written.
     pub fn remove_last_good(&mut self, group: &str) -> Result<bool> {
-        let removed = self.execute("DELETE FROM last_good WHERE group_name = ?1", [group])?;
+        let removed = self.execute(
+            "DELETE FROM last_good WHERE group_name = ?1",
+            params![group],
+        )?;
         Ok(removed > 0)
     }
 
     /// Removes all rollouts and all requests.
     pub(super) fn remove_rollouts(&self) -> Result<()> {
-        self.execute("DELETE FROM rollouts", ())?;
-        self.execute("DELETE FROM rollout_requests", ())?;
+        self.execute("DELETE FROM rollouts", &[])?;
+        self.execute("DELETE FROM rollout_requests", &[])?;
         Ok(())
     }
 
     fn need_rollout(&self, id: RolloutId) -> Result<()> {
-        self.row("SELECT 1 FROM rollouts WHERE id = ?1", [id.0], |_| Ok(()))?
-            .ok_or_else(|| gone(id))
+        self.row(
+            "SELECT 1 FROM rollouts WHERE id = ?1",
+            params![id.0],
+            |_| Ok(()),
+        )?
+        .ok_or_else(|| gone(id))
     }
 }
 
