@@ -218,6 +218,77 @@ pub enum StateError {
         source: io::Error,
     },
 
+    /// A URL of a state is invalid, or names files that can't be read.
+    #[error("the URL of the state can't be used: {why}")]
+    InvalidUrl {
+        /// What is wrong, without a password.
+        why: String,
+    },
+
+    /// The server can't be reached, or doesn't let this user in.
+    #[error("the server of the state can't be used ({why}): {}", path.display())]
+    Unreachable {
+        /// The state.
+        path: PathBuf,
+        /// What happened.
+        why: String,
+    },
+
+    /// The connection to the server was lost. What was being committed may be lost, too.
+    #[error("the server of the state was lost ({why}): {}", path.display())]
+    Lost {
+        /// The state.
+        path: PathBuf,
+        /// What happened.
+        why: String,
+    },
+
+    /// The server refused a statement.
+    #[error("the server of the state refused ({why}): {}", path.display())]
+    Server {
+        /// The state.
+        path: PathBuf,
+        /// What it said, with its code.
+        why: String,
+    },
+
+    /// The database has no tables for states.
+    #[error("the database has no tables for states: {}", path.display())]
+    NoTables {
+        /// The state.
+        path: PathBuf,
+    },
+
+    /// The tables are older than this version's.
+    #[error(
+        "the tables of the state have version {found}, and this version needs {supported}: {}",
+        path.display()
+    )]
+    Outdated {
+        /// The state.
+        path: PathBuf,
+        /// Their version.
+        found: u32,
+        /// The version that is needed.
+        supported: u32,
+    },
+
+    /// A pooler lends out sessions for one transaction each, so that no lock would hold.
+    #[error("a pooler gives each transaction another session, so that no lock holds: {}", path.display())]
+    Pooled {
+        /// The state.
+        path: PathBuf,
+    },
+
+    /// The state was moved, and is only read here.
+    #[error("the state was moved to {to}, and can't be changed here: {}", path.display())]
+    Moved {
+        /// The state.
+        path: PathBuf,
+        /// Where it is now.
+        to: String,
+    },
+
     /// The database failed for another reason.
     #[error("the database refused ({source}): {}", path.display())]
     Sqlite {
@@ -286,6 +357,30 @@ impl StateError {
                     .to_owned()
             }
             Self::Io { .. } => "Check that this user may read it, and its folder".to_owned(),
+            Self::InvalidUrl { .. } => {
+                "Write it as postgresql://USER@HOST/DATABASE; the password belongs in PGPASSWORD or ~/.pgpass"
+                    .to_owned()
+            }
+            Self::Unreachable { .. } => {
+                "Check the URL, PGPASSWORD or ~/.pgpass, and that the server takes connections from \
+                 here; `?sslmode=disable` is for a server without TLS"
+                    .to_owned()
+            }
+            Self::Lost { .. } => "Run again once the server is back: it continues".to_owned(),
+            Self::Server { .. } => {
+                "See the server's log, and whether this user has the rights that docs/state.md lists"
+                    .to_owned()
+            }
+            Self::NoTables { .. } => {
+                "Make them once, as a user who may: nstance state migrate".to_owned()
+            }
+            Self::Outdated { .. } => {
+                "Upgrade them once everybody has this version: nstance state migrate".to_owned()
+            }
+            Self::Pooled { .. } => {
+                "Connect to the server itself, or to the pooler in session mode".to_owned()
+            }
+            Self::Moved { to, .. } => format!("Use the state there: --state {to}"),
             Self::NotLocked { .. }
             | Self::NoRecord { .. }
             | Self::MissingSpec { .. }
@@ -318,10 +413,29 @@ impl StateError {
     pub(crate) fn sql(path: &Path, source: sql::Error) -> Self {
         match source {
             sql::Error::Sqlite(source) => Self::sqlite(path, source),
+            #[cfg(feature = "postgres")]
+            sql::Error::Postgres(source) => Self::server(path, &source),
             source @ (sql::Error::Content { .. } | sql::Error::NoRow) => Self::Corrupt {
                 path: path.to_owned(),
                 detail: source.to_string(),
             },
+        }
+    }
+
+    /// Converts an error of `PostgreSQL` for the state at `path`.
+    #[cfg(feature = "postgres")]
+    fn server(path: &Path, source: &postgres::Error) -> Self {
+        let (path, why) = (path.to_owned(), crate::postgres::reason(source));
+        let code = source.code().map_or("", |code| code.code());
+        match code {
+            // A connection that ended, and a server that is shutting down or starting.
+            "" => Self::Lost { path, why },
+            code if code.starts_with("08") || code.starts_with("57P0") => Self::Lost { path, why },
+            "53100" => Self::Full { path },
+            "55P03" => Self::Busy { path },
+            "25006" => Self::ReadOnly { path },
+            "42P01" | "3F000" => Self::NoTables { path },
+            _ => Self::Server { path, why },
         }
     }
 

@@ -49,6 +49,8 @@ mod model;
 mod new_file;
 mod open;
 mod paths;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rekey;
 mod rollout;
 mod row_crypto;
@@ -73,6 +75,8 @@ pub use model::{
     ParseDigestError, Record, Rollout, RolloutGroup, RolloutId, RolloutRequest, RolloutRequestId,
     RolloutSlot, RolloutStatus, SpecDigest, Timestamp, address,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::{Environment, Postgres, PostgresLock, PostgresServer, PostgresStore, Prepared};
 pub use seal::{
     Context, Derivation, Key, KeyId, KeyNeed, NewKey, OVERHEAD, OpenError, ParseDerivationError,
     ParseKeyError, ParseKeyIdError, RandomError, key_of,

@@ -317,6 +317,9 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// `SQLite` refused.
     Sqlite(rusqlite::Error),
+    /// `PostgreSQL` refused, or is gone.
+    #[cfg(feature = "postgres")]
+    Postgres(postgres::Error),
     /// A column can't be decrypted, or has invalid content.
     Content { column: usize, why: String },
     /// A row is missing that must exist.
@@ -327,6 +330,8 @@ impl fmt::Display for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(error) => error.fmt(formatter),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(error) => error.fmt(formatter),
             Self::Content { column, why } => write!(formatter, "column {column}: {why}"),
             Self::NoRow => formatter.write_str("a row is missing"),
         }
@@ -336,6 +341,13 @@ impl fmt::Display for Error {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<postgres::Error> for Error {
+    fn from(error: postgres::Error) -> Self {
+        Self::Postgres(error)
     }
 }
 

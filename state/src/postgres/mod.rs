@@ -1,0 +1,598 @@
+//! The `PostgreSQL` engine: the states of many clusters and shards on one server.
+//!
+//! In: a URL, a cluster and a shard. Out: an open state, its lock, and the tables. Must not: make or
+//! upgrade tables unless asked to; show a password.
+//!
+//! Whoever holds the lock commits on the session that holds it, so what ends the lock ends the
+//! writing. A commit locks the row of its state first, and compares the fencing token. If its answer
+//! is lost, the row says whether it took place.
+
+mod lock;
+mod session;
+mod settings;
+mod verify;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::check::Check;
+use crate::error::{Result, StateError};
+use crate::model::{Identity, LockInfo, Timestamp};
+use crate::seal::{NewKey, RandomError};
+use crate::sql::{self, Sql, params};
+use crate::sql_store::{Engine, SqlStore};
+use session::{SCHEMA, Session};
+use settings::Settings;
+pub(crate) use settings::reason;
+
+pub use settings::Environment;
+
+/// How often a lock is asked for.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long a lost session is replaced for, so that a server may start again meanwhile.
+const REVIVAL: Duration = Duration::from_secs(15);
+
+/// An open state on a server.
+pub type PostgresStore = SqlStore<Postgres>;
+
+/// The place of one state on a server.
+#[derive(Clone)]
+pub struct PostgresServer(Arc<Shared>);
+
+struct Shared {
+    settings: Settings,
+    cluster: String,
+    shard: String,
+    /// The state, for messages.
+    place: PathBuf,
+    lock: i64,
+    /// The session that holds the lock.
+    writer: Mutex<Option<Arc<Mutex<Session>>>>,
+}
+
+/// What [`PostgresServer::prepare`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// The version of the tables before; 0 if there were none.
+    pub before: u32,
+    /// The version now.
+    pub now: u32,
+}
+
+impl PostgresServer {
+    /// The place of a state. Nothing is asked yet.
+    ///
+    /// Fails with [`StateError::InvalidUrl`].
+    pub fn new(
+        url: &str,
+        cluster: &str,
+        shard: &str,
+        environment: Environment<'_>,
+    ) -> Result<Self> {
+        let settings = Settings::read(url, environment)?;
+        let place = format!("{}, state {cluster}/{shard}", settings.shown);
+        Ok(Self(Arc::new(Shared {
+            settings,
+            cluster: cluster.to_owned(),
+            shard: shard.to_owned(),
+            place: PathBuf::from(place),
+            lock: lock::key(cluster, shard),
+            writer: Mutex::default(),
+        })))
+    }
+
+    /// The state, for messages.
+    pub fn place(&self) -> &Path {
+        &self.0.place
+    }
+
+    /// The URL of the server without its password.
+    pub fn url(&self) -> &str {
+        &self.0.settings.shown
+    }
+
+    /// Makes the tables, or upgrades them.
+    ///
+    /// Fails if the server refuses, or if the tables are of a newer version.
+    pub fn prepare(&self) -> Result<Prepared> {
+        let session = self.0.connect()?;
+        let run = || -> sql::Result<Option<u32>> {
+            session.batch("BEGIN; SELECT pg_advisory_xact_lock(hashtext('nstance.schema'))")?;
+            let before = version(&session)?;
+            if before.is_none() {
+                session.batch(include_str!("schema_v1.sql"))?;
+            }
+            session.batch("COMMIT")?;
+            Ok(before)
+        };
+        let before = run().map_err(|error| {
+            session.roll_back();
+            self.0.failed(error)
+        })?;
+        let before = before.unwrap_or(0);
+        if before > SCHEMA {
+            return Err(StateError::Newer {
+                path: self.0.place.clone(),
+                found: before,
+                supported: SCHEMA,
+            });
+        }
+        Ok(Prepared {
+            before,
+            now: SCHEMA,
+        })
+    }
+
+    /// Creates the state and opens it.
+    ///
+    /// Fails if it exists, or if the server refuses.
+    pub fn create(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        key: Option<&NewKey>,
+    ) -> Result<PostgresStore> {
+        self.create_with(identity, lineage, now, key, |_| Ok(()))?;
+        self.open(Some(identity))
+    }
+
+    /// Creates the state together with its content, at once.
+    ///
+    /// Fails if it exists, or if the server or `fill` refuses.
+    pub(crate) fn create_with(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        key: Option<&NewKey>,
+        fill: impl FnOnce(&dyn Sql) -> sql::Result<()>,
+    ) -> Result<()> {
+        let session = self.0.session()?;
+        let session = held(&session);
+        let run = || -> sql::Result<bool> {
+            session.begin("READ WRITE", 0)?;
+            let made = (&*session as &dyn Sql).row(
+                "INSERT INTO nstance.states (cluster, shard, provider, lineage, serial, created_at,
+                     key_id, derivation)
+                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)
+                 ON CONFLICT DO NOTHING RETURNING state",
+                params![
+                    self.0.cluster,
+                    self.0.shard,
+                    identity.provider,
+                    lineage,
+                    now.0,
+                    key.map(|key| key.key.id().0),
+                    key.and_then(|key| key.derivation.as_ref().map(ToString::to_string)),
+                ],
+                |row| row.get::<i64>(0),
+            )?;
+            let Some(state) = made else {
+                session.roll_back();
+                return Ok(false);
+            };
+            session.batch(&format!("SET LOCAL nstance.state = '{state}'"))?;
+            fill(&*session)?;
+            session.store_ids()?;
+            session.batch("COMMIT")?;
+            Ok(true)
+        };
+        match run() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StateError::Exists {
+                path: self.0.place.clone(),
+            }),
+            Err(error) => {
+                session.roll_back();
+                Err(self.0.failed(error))
+            }
+        }
+    }
+
+    /// Opens the state for reading and writing. Under the lock, it writes on the lock's session.
+    ///
+    /// Fails with [`StateError::NotFound`] if it doesn't exist, and if it belongs to another owner
+    /// than `expected`.
+    pub fn open(&self, expected: Option<&Identity>) -> Result<PostgresStore> {
+        SqlStore::of_writer(self.engine(expected, true)?)
+    }
+
+    /// Opens the state for reading.
+    ///
+    /// Fails as [`PostgresServer::open`] does.
+    pub fn open_read_only(&self, expected: Option<&Identity>) -> Result<PostgresStore> {
+        Ok(SqlStore::of_reader(self.engine(expected, false)?))
+    }
+
+    fn engine(&self, expected: Option<&Identity>, writes: bool) -> Result<Postgres> {
+        let shared = Arc::clone(&self.0);
+        let session = shared.session()?;
+        let found = (&*held(&session) as &dyn Sql)
+            .row(
+                "SELECT state, provider FROM nstance.states WHERE cluster = ?1 AND shard = ?2",
+                params![shared.cluster, shared.shard],
+                |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)),
+            )
+            .map_err(|error| shared.failed(error))?;
+        let path = shared.place.clone();
+        let Some((state, provider)) = found else {
+            return Err(StateError::NotFound { path });
+        };
+        let found = Identity {
+            cluster: shared.cluster.clone(),
+            shard: shared.shard.clone(),
+            provider,
+        };
+        if let Some(expected) = expected.filter(|expected| **expected != found) {
+            return Err(StateError::Foreign {
+                path,
+                expected: Box::new(expected.clone()),
+                found: Box::new(found),
+            });
+        }
+        Ok(Postgres {
+            shared,
+            session,
+            state,
+            writes,
+        })
+    }
+
+    /// Acquires the lock, which works without a state; waits up to `timeout`, and calls `on_wait`
+    /// once per holder.
+    ///
+    /// Fails with [`StateError::Locked`] after the timeout, and with [`StateError::Pooled`] if a
+    /// pooler lends out sessions for one transaction each.
+    pub fn lock(
+        &self,
+        info: LockInfo,
+        timeout: Duration,
+        on_wait: &mut dyn FnMut(&LockInfo),
+    ) -> Result<PostgresLock> {
+        let shared = &self.0;
+        let session = shared.connect()?;
+        shared.refuse_pooler(&session)?;
+        let failed = |error| shared.failed(error);
+        let started = Instant::now();
+        let mut reported = None;
+        while !lock::try_take(&session, shared.lock).map_err(failed)? {
+            let (_, holder) = lock::look(&session, shared.lock).map_err(failed)?;
+            if started.elapsed() >= timeout {
+                let holder = Box::new(holder.unwrap_or_else(lock::unsigned));
+                return Err(StateError::Locked { holder });
+            }
+            if holder.is_some() && holder != reported {
+                reported = holder;
+                reported.iter().for_each(&mut *on_wait);
+            }
+            thread::sleep(INTERVAL.min(timeout));
+        }
+        lock::sign(&session, shared.lock, &info).map_err(failed)?;
+        let session = Arc::new(Mutex::new(session));
+        *shared.writer() = Some(Arc::clone(&session));
+        Ok(PostgresLock {
+            shared: Arc::clone(shared),
+            session,
+            info,
+        })
+    }
+
+    /// The holder of the lock.
+    ///
+    /// Fails if the server can't be asked.
+    pub fn holder(&self) -> Result<Option<LockInfo>> {
+        let (is_held, info) = self.look()?;
+        Ok(is_held.then(|| info.unwrap_or_else(lock::unsigned)))
+    }
+
+    /// The former holder of a lock whose session ended without saying so.
+    ///
+    /// Fails if the server can't be asked.
+    pub fn remains(&self) -> Result<Option<LockInfo>> {
+        let (is_held, info) = self.look()?;
+        Ok(info.filter(|_| !is_held))
+    }
+
+    /// Removes what a former holder left.
+    ///
+    /// Fails as [`crate::Lock::break_stale`] does.
+    pub fn break_stale(&self, id: &str) -> Result<LockInfo> {
+        let (is_held, info) = self.look()?;
+        match info {
+            info if is_held => Err(StateError::Locked {
+                holder: Box::new(info.unwrap_or_else(lock::unsigned)),
+            }),
+            None => Err(StateError::NotLocked {
+                path: self.0.place.clone(),
+            }),
+            Some(holder) if holder.id != id => Err(StateError::WrongLock {
+                asked: id.to_owned(),
+                holder: Box::new(holder),
+            }),
+            Some(holder) => {
+                let session = self.0.session()?;
+                let removed = lock::unsign(&held(&session), self.0.lock);
+                removed.map_err(|error| self.0.failed(error))?;
+                Ok(holder)
+            }
+        }
+    }
+
+    fn look(&self) -> Result<(bool, Option<LockInfo>)> {
+        let session = self.0.session()?;
+        let looked = lock::look(&held(&session), self.0.lock);
+        looked.map_err(|error| self.0.failed(error))
+    }
+}
+
+impl fmt::Debug for PostgresServer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PostgresServer({})", self.0.place.display())
+    }
+}
+
+/// A session whose panic, if there was one, left no transaction that anybody goes on with.
+fn held(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The version of the tables; `None` if there are none.
+fn version(session: &Session) -> sql::Result<Option<u32>> {
+    let session: &dyn Sql = session;
+    let there = "SELECT to_regclass('nstance.schema') IS NOT NULL";
+    if !session.one(there, &[], |row| row.get::<bool>(0))? {
+        return Ok(None);
+    }
+    session.row("SELECT version FROM nstance.schema", &[], |row| row.get(0))
+}
+
+impl Shared {
+    fn writer(&self) -> MutexGuard<'_, Option<Arc<Mutex<Session>>>> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session of the lock, if this process holds it; else a new one.
+    ///
+    /// Fails if the server can't be reached, or if its tables are of another version.
+    fn session(&self) -> Result<Arc<Mutex<Session>>> {
+        if let Some(session) = &*self.writer() {
+            return Ok(Arc::clone(session));
+        }
+        let session = self.connect()?;
+        self.vet(&session)?;
+        Ok(Arc::new(Mutex::new(session)))
+    }
+
+    /// A new session.
+    ///
+    /// Fails if the server can't be reached.
+    fn connect(&self) -> Result<Session> {
+        let client = self.settings.connect();
+        Ok(Session::new(client.map_err(|error| {
+            StateError::Unreachable {
+                path: self.place.clone(),
+                why: reason(&error),
+            }
+        })?))
+    }
+
+    /// Fails if the tables are missing, or of another version.
+    fn vet(&self, session: &Session) -> Result<()> {
+        let found = version(session).map_err(|error| self.failed(error))?;
+        let path = self.place.clone();
+        match found {
+            None => Err(StateError::NoTables { path }),
+            Some(found) if found > SCHEMA => Err(StateError::Newer {
+                path,
+                found,
+                supported: SCHEMA,
+            }),
+            Some(found) if found < SCHEMA => Err(StateError::Outdated {
+                path,
+                found,
+                supported: SCHEMA,
+            }),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// Fails if a pooler gives this session's connection to others between transactions: then no
+    /// lock would hold.
+    fn refuse_pooler(&self, session: &Session) -> Result<()> {
+        self.vet(session)?;
+        let other = self.connect()?;
+        let who = |session: &Session| -> sql::Result<i64> {
+            let session: &dyn Sql = session;
+            session.one("SELECT pg_backend_pid()", &[], |row| row.get(0))
+        };
+        let look = || -> sql::Result<bool> {
+            let before = who(session)?;
+            other.batch("BEGIN")?;
+            let others = who(&other)?;
+            let now = who(session)?;
+            other.batch("ROLLBACK")?;
+            Ok(before != now || before == others)
+        };
+        if look().map_err(|error| self.failed(error))? {
+            return Err(StateError::Pooled {
+                path: self.place.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: sql::Error) -> StateError {
+        StateError::sql(&self.place, error)
+    }
+}
+
+/// A held lock of a state. It ends when it is dropped, and with its session.
+pub struct PostgresLock {
+    shared: Arc<Shared>,
+    session: Arc<Mutex<Session>>,
+    info: LockInfo,
+}
+
+impl PostgresLock {
+    /// The information in this lock.
+    pub fn info(&self) -> &LockInfo {
+        &self.info
+    }
+}
+
+impl Drop for PostgresLock {
+    fn drop(&mut self) {
+        self.shared.writer().take();
+        let session = held(&self.session);
+        // If this fails, the session is over, and the lock with it.
+        let _ = lock::unsign(&session, self.shared.lock);
+        let _ = session.batch("SELECT pg_advisory_unlock_all()");
+    }
+}
+
+/// An open state on a server.
+pub struct Postgres {
+    shared: Arc<Shared>,
+    session: Arc<Mutex<Session>>,
+    state: i64,
+    writes: bool,
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Postgres({})", self.shared.place.display())
+    }
+}
+
+impl Postgres {
+    /// Begins to write: locks the row of the state first, so that commits follow each other.
+    ///
+    /// Fails if the server refuses.
+    fn begin(&self, session: &Session) -> sql::Result<()> {
+        session.begin("ISOLATION LEVEL READ COMMITTED READ WRITE", self.state)?;
+        session.batch("SELECT 1 FROM meta FOR UPDATE")
+    }
+
+    /// Whether this process holds the lock.
+    fn is_writer(&self) -> bool {
+        let writer = self.shared.writer();
+        writer
+            .as_ref()
+            .is_some_and(|writer| Arc::ptr_eq(writer, &self.session))
+    }
+
+    /// Replaces a session that was lost, with its lock if it had that. Returns the latest commit
+    /// under a lock.
+    ///
+    /// Fails with [`StateError::Lost`] if the server stays away, or if another has the lock.
+    fn revive(&self, session: &mut Session, why: &StateError) -> Result<Option<String>> {
+        let shared = &self.shared;
+        let is_writer = self.is_writer();
+        let lost = || StateError::Lost {
+            path: shared.place.clone(),
+            why: why.to_string(),
+        };
+        let started = Instant::now();
+        let revived = loop {
+            let attempt = shared.connect().ok().filter(|session| {
+                !is_writer || lock::try_take(session, shared.lock).unwrap_or(false)
+            });
+            match attempt {
+                Some(session) => break session,
+                None if started.elapsed() >= REVIVAL => return Err(lost()),
+                None => thread::sleep(INTERVAL),
+            }
+        };
+        let of = "SELECT commit_id FROM nstance.states WHERE state = ?1";
+        let latest = (&revived as &dyn Sql)
+            .one(of, params![self.state], |row| row.get(0))
+            .map_err(|error| shared.failed(error))?;
+        *session = revived;
+        Ok(latest)
+    }
+}
+
+impl Engine for Postgres {
+    fn place(&self) -> &Path {
+        &self.shared.place
+    }
+
+    fn holder(&self) -> Result<Option<LockInfo>> {
+        PostgresServer(Arc::clone(&self.shared)).holder()
+    }
+
+    fn read(&self, read: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()> {
+        let session = held(&self.session);
+        let failed = |error| self.shared.failed(error);
+        session
+            .begin("ISOLATION LEVEL REPEATABLE READ READ ONLY", self.state)
+            .map_err(failed)?;
+        let done = read(&*session);
+        session.roll_back();
+        done
+    }
+
+    fn write(&mut self, change: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()> {
+        if !self.writes {
+            return Err(StateError::ReadOnly {
+                path: self.shared.place.clone(),
+            });
+        }
+        let shared_session = Arc::clone(&self.session);
+        let mut session = held(&shared_session);
+        if let Err(error) = self.begin(&session) {
+            let error = self.shared.failed(error);
+            session.roll_back();
+            if !session.is_over() {
+                return Err(error);
+            }
+            // Nothing of this commit was sent yet, so it can be sent on another session. Whoever
+            // took the lock meanwhile has raised the fencing token.
+            self.revive(&mut session, &error)?;
+            self.begin(&session)
+                .map_err(|error| self.shared.failed(error))?;
+        }
+        if let Err(error) = change(&*session) {
+            session.roll_back();
+            return Err(error);
+        }
+        let id = commit_id()?;
+        let commit = || -> sql::Result<()> {
+            session.store_ids()?;
+            if self.is_writer() {
+                session.execute("UPDATE meta SET commit_id = ?1", params![id])?;
+            }
+            session.batch("COMMIT")
+        };
+        if let Err(error) = commit() {
+            let error = self.shared.failed(error);
+            session.roll_back();
+            if !session.is_over() {
+                return Err(error);
+            }
+            // The answer is lost; the row knows whether the commit took place.
+            if self.revive(&mut session, &error)? != Some(id) {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn damage(&self) -> &'static [Check] {
+        &[]
+    }
+}
+
+/// A name for a commit.
+///
+/// Fails if the system supplies no random bytes.
+fn commit_id() -> Result<String> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| StateError::Random(RandomError::from(error)))?;
+    Ok(u128::from_le_bytes(bytes).to_string())
+}
