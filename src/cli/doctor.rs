@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::{Lock, SqliteStore, StateError};
+use nstance_state::{Lock, StateError, backups};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -123,7 +123,7 @@ fn doctor(
 /// Fails if the path of the state is invalid.
 fn gather(session: &Session<'_>) -> Result<Local, Failure> {
     let path = session.state_path()?;
-    let backups = SqliteStore::backups_in(&SqliteStore::backups_of(&path)).unwrap_or_default();
+    let backups = backups::in_folder(&backups::folder_of(&path)).unwrap_or_default();
     let mut files = vec![(path.clone(), true)];
     files.push((session.home().join("key"), false));
     files.extend(backups.iter().map(|backup| (backup.clone(), false)));

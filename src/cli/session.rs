@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use nstance_state::{
     Derivation, Document, Identity, Key, Keys, Lock, LockInfo, NewKey, SqliteStore, StateError,
+    backups,
 };
 use serde_json::Value;
 
@@ -531,7 +532,7 @@ impl Session<'_> {
             "the state is sealed from now on, with the key {}",
             key.key.id()
         ));
-        let clear: Vec<String> = SqliteStore::automatic_backups(&self.state_path()?)?
+        let clear: Vec<String> = backups::before_migrations(&self.state_path()?)?
             .iter()
             .map(|path| console::shown(path))
             .collect();

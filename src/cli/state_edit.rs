@@ -5,6 +5,7 @@
 
 use nstance_state::{
     ApplyStatus, HistoryIds, HistoryItem, NewApply, Record, SqliteStore, StateError, Transaction,
+    backups,
 };
 use serde::{Deserialize, Serialize};
 
@@ -95,9 +96,8 @@ pub fn back_up(session: &Session<'_>, store: &SqliteStore) -> Result<(), Failure
     if store.meta()?.serial == 0 {
         return Ok(());
     }
-    let folder = SqliteStore::backups_of(&session.state_path()?);
-    store
-        .back_up_into(&folder, BACKUPS_KEPT)
+    let folder = backups::folder_of(&session.state_path()?);
+    backups::add(store, &folder, BACKUPS_KEPT)
         .map(|_| ())
         .map_err(|error| {
             let mut finding =

@@ -249,6 +249,6 @@ fn back_up(bencher: Bencher<'_, '_>, count: u32) {
     bencher.bench_local(|| {
         // A copy of the same serial is made once.
         let _ = std::fs::remove_dir_all(&backups);
-        store.back_up_into(&backups, 10).unwrap()
+        nstance_state::backups::add(&store, &backups, 10).unwrap()
     });
 }

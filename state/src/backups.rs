@@ -1,4 +1,4 @@
-//! Automatic backups before a state is changed.
+//! Automatic backups of a state in a file.
 //!
 //! In: an open state, and a folder for its backups. Out: a copy of the state, named after its
 //! serial and lineage; at most the requested number of copies per lineage. Must not: remove files
@@ -9,55 +9,61 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Result, StateError};
 use crate::files;
+use crate::new_file;
 use crate::paths;
-use crate::sqlite::SqliteStore;
+use crate::store::Store;
 
-impl SqliteStore {
-    /// Copies the state into `folder`, which is created if necessary. Then removes the oldest
-    /// copies of this lineage, except the latest `keep`; copies of other lineages remain. Does
-    /// nothing if a copy of this serial exists.
-    ///
-    /// The copy is durable when this returns; a crash leaves no partial copy under its name.
-    ///
-    /// Fails if the copy can't be written; failing to remove an old one is ignored.
-    pub fn back_up_into(&self, folder: &Path, keep: usize) -> Result<PathBuf> {
-        let meta = self.meta()?;
-        let lineage = tail(&meta.lineage);
-        let path = folder.join(format!("{}-{lineage}.db", meta.serial));
-        files::create_parents(&path)?;
-        match self.backup(&path) {
-            Ok(()) => {}
-            Err(StateError::Exists { .. }) => return Ok(path),
-            // The error is about the folder, not about the state.
-            Err(error) => return Err(error),
-        }
-        let mut copies = copies(folder, &lineage)?;
-        copies.sort_by_key(|(serial, _)| std::cmp::Reverse(*serial));
-        for (_, old) in copies.into_iter().skip(keep) {
-            let _ = fs::remove_file(old);
-        }
-        Ok(path)
-    }
+/// The folder with the backups of the state at `path`.
+pub fn folder_of(path: &Path) -> PathBuf {
+    paths::backups_of(path)
+}
 
-    /// The folder with the backups of the state at `path`.
-    pub fn backups_of(path: &Path) -> PathBuf {
-        paths::backups_of(path)
+/// Copies the state into `folder`, which is created if necessary. Then removes the oldest copies of
+/// this lineage, except the latest `keep`; copies of other lineages remain. Does nothing if a copy
+/// of this serial exists.
+///
+/// The copy is durable when this returns; a crash leaves no partial copy under its name.
+///
+/// Fails if the copy can't be written; failing to remove an old one is ignored.
+pub fn add(store: &dyn Store, folder: &Path, keep: usize) -> Result<PathBuf> {
+    let meta = store.meta()?;
+    let lineage = tail(&meta.lineage);
+    let path = folder.join(format!("{}-{lineage}.db", meta.serial));
+    files::create_parents(&path)?;
+    match store.backup(&path) {
+        Ok(()) => {}
+        Err(StateError::Exists { .. }) => return Ok(path),
+        // The error is about the folder, not about the state.
+        Err(error) => return Err(error),
     }
+    let mut copies = copies(folder, &lineage)?;
+    copies.sort_by_key(|(serial, _)| std::cmp::Reverse(*serial));
+    for (_, old) in copies.into_iter().skip(keep) {
+        let _ = fs::remove_file(old);
+    }
+    Ok(path)
+}
 
-    /// The backups in a folder of all lineages, latest first.
-    ///
-    /// Fails if the folder can't be read.
-    pub fn backups_in(folder: &Path) -> Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        for entry in entries(folder)? {
-            if let Some((serial, _)) = named(&entry) {
-                let modified = fs::metadata(&entry).and_then(|metadata| metadata.modified());
-                found.push((modified.ok(), serial, entry));
-            }
+/// The backups in a folder of all lineages, latest first.
+///
+/// Fails if the folder can't be read.
+pub fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in entries(folder)? {
+        if let Some((serial, _)) = named(&entry) {
+            let modified = fs::metadata(&entry).and_then(|metadata| metadata.modified());
+            found.push((modified.ok(), serial, entry));
         }
-        found.sort();
-        Ok(found.into_iter().rev().map(|(_, _, path)| path).collect())
     }
+    found.sort();
+    Ok(found.into_iter().rev().map(|(_, _, path)| path).collect())
+}
+
+/// The copies beside the state at `path` from before its schema was migrated, oldest schema first.
+///
+/// Fails if the folder can't be read.
+pub fn before_migrations(path: &Path) -> Result<Vec<PathBuf>> {
+    new_file::automatic_backups(path)
 }
 
 /// The suffix of a file name that identifies a lineage.

@@ -15,27 +15,27 @@
 //! It reads no clock and no environment, and prints nothing.
 //!
 //! ```
-//! use nstance_state::{Identity, SqliteStore, Timestamp};
+//! use nstance_state::{Backend, Identity, SpecDigest, SqliteFile, Timestamp, Write};
 //!
 //! let folder = tempfile::tempdir()?;
-//! let path = folder.path().join("prod/us-west-2a.db");
+//! let file = SqliteFile::new(folder.path().join("prod/us-west-2a.db"), None);
 //! let identity = Identity {
 //!     cluster: "prod".to_owned(),
 //!     shard: "us-west-2a".to_owned(),
 //!     provider: "aws".to_owned(),
 //! };
-//! let mut store = SqliteStore::create(&path, &identity, "6f1c", Timestamp(1_767_225_600_000))?;
-//! let generation = store
-//!     .transaction(Timestamp(1_767_225_600_001), |transaction| {
-//!         transaction.next_generation("default/workers", 0)
-//!     })?;
-//! assert_eq!(generation, 1);
-//! assert_eq!(store.snapshot()?.generation("default/workers", 0), 1);
+//! let mut store = file.create(&identity, "6f1c", Timestamp(1_767_225_600_000), None)?;
+//! let spec = Write::PutSpec {
+//!     digest: SpecDigest([7; 32]),
+//!     bytes: b"{}".to_vec(),
+//! };
+//! store.commit(Timestamp(1_767_225_600_001), vec![spec])?;
+//! assert_eq!(&*store.specs(&[SpecDigest([7; 32])])?[&SpecDigest([7; 32])], b"{}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![warn(missing_docs)]
 
-mod backups;
+pub mod backups;
 mod check;
 mod codec;
 mod document;

@@ -11,16 +11,19 @@ mod rollouts;
 mod tables;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::check::Problem;
 use crate::error::{Result, StateError};
 use crate::history;
 use crate::model::{
-    Apply, ApplyId, FetchedRow, HistoryItem, Identity, ImageRow, LockInfo, Meta, Rollout,
-    RolloutId, RolloutRequest, SpecDigest, Timestamp,
+    Apply, ApplyId, FetchedRow, HistoryItem, Identity, ImageRow, Intent, LockInfo, Meta, Record,
+    Rollout, RolloutId, RolloutRequest, SpecDigest, Timestamp,
 };
+use crate::seal::NewKey;
 use crate::snapshot::Snapshot;
 use crate::store::{Backend, Held, Store, Write, Written};
 use tables::{Change, Tables};
@@ -73,32 +76,7 @@ impl MemoryDisk {
         self.content().is_full = is_full;
     }
 
-    fn content(&self) -> MutexGuard<'_, Content> {
-        // Commits are atomic, so a poisoned disk is still consistent.
-        self.0
-            .content
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The path in errors.
-fn place() -> PathBuf {
-    PathBuf::from("(memory)")
-}
-
-impl Backend for MemoryDisk {
-    fn create(&self, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Box<dyn Store>> {
-        let mut content = self.content();
-        if content.state.is_some() {
-            return Err(StateError::Exists { path: place() });
-        }
-        content.state = Some(Arc::new(Tables::new(identity, lineage, now)));
-        drop(content);
-        self.open(Some(identity))
-    }
-
-    fn open(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+    fn open(&self, expected: Option<&Identity>, writes: bool) -> Result<Box<dyn Store>> {
         let content = self.content();
         let Some(state) = &content.state else {
             return Err(StateError::NotFound { path: place() });
@@ -114,17 +92,70 @@ impl Backend for MemoryDisk {
         Ok(Box::new(MemoryStore {
             disk: self.clone(),
             fence: state.fence,
+            writes,
         }))
     }
 
-    fn lock(&self, info: LockInfo, timeout: Duration) -> Result<Box<dyn Held>> {
+    fn content(&self) -> MutexGuard<'_, Content> {
+        // Commits are atomic, so a poisoned disk is still consistent.
+        self.0
+            .content
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The path in errors.
+fn place() -> PathBuf {
+    PathBuf::from("(memory)")
+}
+
+impl Backend for MemoryDisk {
+    fn place(&self) -> PathBuf {
+        place()
+    }
+
+    fn create(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        _key: Option<&NewKey>,
+    ) -> Result<Box<dyn Store>> {
+        let mut content = self.content();
+        if content.state.is_some() {
+            return Err(StateError::Exists { path: place() });
+        }
+        content.state = Some(Arc::new(Tables::new(identity, lineage, now)));
+        drop(content);
+        self.open_to_write(Some(identity))
+    }
+
+    fn open_to_write(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        self.open(expected, true)
+    }
+
+    fn open_to_read(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        self.open(expected, false)
+    }
+
+    fn lock(
+        &self,
+        info: LockInfo,
+        timeout: Duration,
+        on_wait: &mut dyn FnMut(&LockInfo),
+    ) -> Result<Box<dyn Held>> {
         let started = Instant::now();
         let mut content = self.content();
-        while let Some((_, holder)) = &content.lock {
+        let mut reported = None;
+        while let Some((number, holder)) = &content.lock {
             let left = timeout.saturating_sub(started.elapsed());
             if left.is_zero() {
                 let holder = Box::new(holder.clone());
                 return Err(StateError::Locked { holder });
+            }
+            if reported.replace(*number) != Some(*number) {
+                on_wait(holder);
             }
             let waited = self.0.unlocked.wait_timeout(content, left);
             content = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -142,6 +173,19 @@ impl Backend for MemoryDisk {
 
     fn holder(&self) -> Result<Option<LockInfo>> {
         Ok(self.content().lock.as_ref().map(|(_, info)| info.clone()))
+    }
+
+    fn remains(&self) -> Result<Option<LockInfo>> {
+        Ok(None)
+    }
+
+    fn break_stale(&self, _id: &str) -> Result<LockInfo> {
+        Err(match self.holder()? {
+            Some(holder) => StateError::Locked {
+                holder: Box::new(holder),
+            },
+            None => StateError::NotLocked { path: place() },
+        })
     }
 }
 
@@ -173,6 +217,7 @@ pub struct MemoryStore {
     disk: MemoryDisk,
     /// The last fencing token that this writer knows.
     fence: u64,
+    writes: bool,
 }
 
 impl MemoryStore {
@@ -186,6 +231,9 @@ impl MemoryStore {
         now: Timestamp,
         change: impl FnOnce(&mut Change) -> Result<R>,
     ) -> Result<R> {
+        if !self.writes {
+            return Err(StateError::ReadOnly { path: place() });
+        }
         let mut content = self.disk.content();
         let Some(state) = &content.state else {
             return Err(StateError::NotFound { path: place() });
@@ -214,8 +262,20 @@ impl Store for MemoryStore {
         Ok(self.tables()?.meta.clone())
     }
 
+    fn unlock(&self) -> Result<()> {
+        Ok(())
+    }
+
     fn snapshot(&self) -> Result<Snapshot> {
         Ok(self.tables()?.snapshot())
+    }
+
+    fn outline(&self) -> Result<Vec<Record>> {
+        Ok(self.snapshot()?.records)
+    }
+
+    fn open_intents(&self) -> Result<Vec<Intent>> {
+        Ok(self.snapshot()?.intents)
     }
 
     fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
@@ -273,6 +333,18 @@ impl Store for MemoryStore {
         Ok(found.collect())
     }
 
+    fn check(&self) -> Result<Vec<Problem>> {
+        Ok(Vec::new())
+    }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        let source = io::Error::new(io::ErrorKind::Unsupported, "the state is in memory");
+        Err(StateError::Io {
+            path: to.to_owned(),
+            source,
+        })
+    }
+
     fn lead(&mut self) -> Result<()> {
         self.change(Timestamp(0), |change| {
             change.lead();
@@ -288,5 +360,9 @@ impl Store for MemoryStore {
             }
             Ok(written)
         })
+    }
+
+    fn set_busy_timeout(&mut self, _timeout: Duration) -> Result<()> {
+        Ok(())
     }
 }

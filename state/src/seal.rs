@@ -464,7 +464,7 @@ pub struct KeyNeed {
 }
 
 /// A new key for a state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
     /// The key.
     pub key: Key,

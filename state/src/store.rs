@@ -4,14 +4,16 @@
 //! creates, opens and locks it; and [`Write`], the element of a batch. Must not: depend on the
 //! storage.
 //!
-//! The interface is small on purpose: a new storage only has to implement it, without changes to
-//! plan and apply. `tests/it/conformance.rs` specifies the guarantees.
+//! A new storage only has to implement these two traits: commands, plan and apply know no others.
+//! `tests/it/conformance.rs` specifies the guarantees.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::check::Problem;
+use crate::document::Contents;
 use crate::error::Result;
 use crate::keys::Keys;
 use crate::lock::Lock;
@@ -27,20 +29,38 @@ use crate::transaction::Transaction;
 
 /// An open state. Reads fail if the state can't be read, or if the key is missing.
 pub trait Store: Send {
-    /// Its location, for messages.
+    /// Its location, for messages; without a password.
     fn place(&self) -> PathBuf;
 
-    /// The properties of the state.
+    /// The properties of the state. Needs no key.
     fn meta(&self) -> Result<Meta>;
+
+    /// Obtains the key now if the state is encrypted, to fail before anything is done.
+    ///
+    /// Fails with [`crate::StateError::NoKey`] if it is missing.
+    fn unlock(&self) -> Result<()>;
+
+    /// Whether this is a migrated copy of a state with an older schema, which opening for writing
+    /// would migrate.
+    fn is_outdated(&self) -> bool {
+        false
+    }
 
     /// Everything that a plan needs, at one moment.
     fn snapshot(&self) -> Result<Snapshot>;
+
+    /// The records without a key: in an encrypted state their digests are masked, and match no
+    /// others.
+    fn outline(&self) -> Result<Vec<Record>>;
+
+    /// The open intents, oldest first, which the next run must settle.
+    fn open_intents(&self) -> Result<Vec<Intent>>;
 
     /// The specs with these digests; missing ones are omitted. Specs of records and open intents
     /// always exist.
     fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>>;
 
-    /// The cached images, by name.
+    /// The cached images, by name. Needs no key.
     fn images(&self) -> Result<Vec<ImageRow>>;
 
     /// The cached body of `url`.
@@ -69,6 +89,16 @@ pub trait Store: Send {
     /// What [`Write::PutLastGood`] stored for these groups; missing ones are omitted.
     fn last_good(&self, groups: &[&str]) -> Result<HashMap<String, Vec<u8>>>;
 
+    /// Reads the whole state and returns all problems. Without the key, encrypted content is only
+    /// checked for its key and format.
+    fn check(&self) -> Result<Vec<Problem>>;
+
+    /// Writes a complete copy of the state to the file `to`, from which [`SqliteFile`] opens it.
+    /// The copy is durable when this returns; a crash leaves no partial file with that name.
+    ///
+    /// Fails if `to` exists or can't be written.
+    fn backup(&self, to: &Path) -> Result<()>;
+
     /// Raises the fencing token; older handles then fail with [`crate::StateError::Fenced`].
     /// [`Write::StartApply`] does it too.
     ///
@@ -84,6 +114,20 @@ pub trait Store: Send {
     /// Fails with [`crate::StateError::Fenced`], or with the error of a write.
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written>;
 
+    /// Overwrites content in unused parts of the storage that is unencrypted, or encrypted with an
+    /// older key; call it after [`Write::Rekey`]. Returns whether that is done: if not, a later
+    /// call does it.
+    ///
+    /// Fails if the state can't be written.
+    fn scrub(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Sets how long a commit waits for another process's commit; ten seconds by default.
+    ///
+    /// Fails if the storage rejects it.
+    fn set_busy_timeout(&mut self, timeout: Duration) -> Result<()>;
+
     /// Whether commits wait for the disk, as [`Store::commit`] guarantees. Only the simulation
     /// turns it off, to prove that tests detect the loss.
     ///
@@ -92,6 +136,11 @@ pub trait Store: Send {
     fn wait_for_disk(&mut self, _waits: bool) -> Result<()> {
         Ok(())
     }
+
+    /// Ignores the fencing token from now on. Only the simulation uses it, to prove that tests
+    /// detect the damage.
+    #[doc(hidden)]
+    fn ignore_fence(&mut self) {}
 }
 
 /// One change of a batch. The linked method of [`Transaction`] documents its effect and errors.
@@ -151,6 +200,15 @@ pub enum Write {
     PutFetched(FetchedRow),
     /// [`Transaction::put_observation_cache`].
     PutObservationCache(Vec<u8>),
+    /// [`Transaction::keep_specs`].
+    KeepSpecs {
+        /// The apply; `None` for the one that this batch started.
+        id: Option<ApplyId>,
+        /// The specs.
+        digests: Vec<SpecDigest>,
+        /// How many entries of the history keep their specs.
+        entries: usize,
+    },
     /// [`Transaction::collect_garbage`].
     CollectGarbage,
     /// [`Transaction::start_rollout`].
@@ -202,6 +260,17 @@ pub enum Write {
         /// The group.
         group: String,
     },
+    /// [`Transaction::restore`].
+    Restore(Box<Contents>),
+    /// [`Transaction::replace`].
+    Replace {
+        /// What the state contains now.
+        now: Box<Contents>,
+        /// What it will contain.
+        contents: Box<Contents>,
+    },
+    /// [`Transaction::rekey`].
+    Rekey(NewKey),
 }
 
 /// The ids that a batch was assigned.
@@ -215,28 +284,78 @@ pub struct Written {
     pub rollout: Option<RolloutId>,
 }
 
-/// The storage of a state.
+/// The storage of a state. It does nothing before its methods are called, and has the keys of the
+/// states that it opens.
 pub trait Backend: Send + Sync {
-    /// Creates the state and opens it.
+    /// The location of the state, for messages; without a password.
+    fn place(&self) -> PathBuf;
+
+    /// The state's file, if it is in one. What is done with files, such as automatic backups and
+    /// checks of permissions, is only done with this one.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
+
+    /// Whether a missing key may be generated. Not for a state that several machines use, since
+    /// the others wouldn't have the key.
+    fn makes_keys(&self) -> bool {
+        false
+    }
+
+    /// Creates the state, encrypted if there is a key, and opens it for writing.
+    ///
+    /// The state is durable when this returns. A crash leaves either a complete state or none.
     ///
     /// Fails if it exists or can't be written.
-    fn create(&self, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Box<dyn Store>>;
+    fn create(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        key: Option<&NewKey>,
+    ) -> Result<Box<dyn Store>>;
 
-    /// Opens the state for reading and writing.
+    /// Opens the state for reading and writing, and migrates an older schema. Doesn't need the
+    /// lock.
     ///
-    /// Fails if it doesn't exist, can't be read, or belongs to another owner than `expected`; a
+    /// Fails if it doesn't exist, can't be written, or belongs to another owner than `expected`; a
     /// rejected state isn't changed.
-    fn open(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>>;
+    fn open_to_write(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>>;
 
-    /// Acquires the lock, which works without a state; waits up to `timeout`.
+    /// Opens the state for reading, and changes nothing. Commits fail with
+    /// [`crate::StateError::ReadOnly`].
+    ///
+    /// Fails if it doesn't exist, can't be read, or belongs to another owner than `expected`.
+    fn open_to_read(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>>;
+
+    /// Acquires the lock, which works without a state. Waits up to `timeout` for another holder,
+    /// and calls `on_wait` once per holder meanwhile.
     ///
     /// Fails with [`crate::StateError::Locked`] after the timeout.
-    fn lock(&self, info: LockInfo, timeout: Duration) -> Result<Box<dyn Held>>;
+    fn lock(
+        &self,
+        info: LockInfo,
+        timeout: Duration,
+        on_wait: &mut dyn FnMut(&LockInfo),
+    ) -> Result<Box<dyn Held>>;
 
-    /// The holder of the lock.
+    /// The holder of the lock. Changes nothing.
     ///
     /// Fails if the lock can't be read.
     fn holder(&self) -> Result<Option<LockInfo>>;
+
+    /// The information in a stale lock; `None` if there is none, or if the lock is held. Changes
+    /// nothing.
+    ///
+    /// Fails if the lock can't be read.
+    fn remains(&self) -> Result<Option<LockInfo>>;
+
+    /// Removes the stale lock with this id, and returns its information.
+    ///
+    /// Fails with [`crate::StateError::Locked`] if the lock is held, with
+    /// [`crate::StateError::WrongLock`] if the id differs, and with
+    /// [`crate::StateError::NotLocked`] if there is no stale lock.
+    fn break_stale(&self, id: &str) -> Result<LockInfo>;
 }
 
 /// A held lock. Ends when it is dropped, or when its process dies.
@@ -260,8 +379,24 @@ impl Store for SqliteStore {
         SqliteStore::meta(self)
     }
 
+    fn unlock(&self) -> Result<()> {
+        SqliteStore::unlock(self)
+    }
+
+    fn is_outdated(&self) -> bool {
+        SqliteStore::is_outdated(self)
+    }
+
     fn snapshot(&self) -> Result<Snapshot> {
         SqliteStore::snapshot(self)
+    }
+
+    fn outline(&self) -> Result<Vec<Record>> {
+        SqliteStore::outline(self)
+    }
+
+    fn open_intents(&self) -> Result<Vec<Intent>> {
+        SqliteStore::open_intents(self)
     }
 
     fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
@@ -304,12 +439,16 @@ impl Store for SqliteStore {
         SqliteStore::last_good(self, groups)
     }
 
-    fn lead(&mut self) -> Result<()> {
-        SqliteStore::lead(self)
+    fn check(&self) -> Result<Vec<Problem>> {
+        SqliteStore::check(self)
     }
 
-    fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
-        SqliteStore::wait_for_disk(self, waits)
+    fn backup(&self, to: &Path) -> Result<()> {
+        SqliteStore::backup(self, to)
+    }
+
+    fn lead(&mut self) -> Result<()> {
+        SqliteStore::lead(self)
     }
 
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written> {
@@ -320,6 +459,22 @@ impl Store for SqliteStore {
             }
             Ok(written)
         })
+    }
+
+    fn scrub(&mut self) -> Result<bool> {
+        SqliteStore::scrub(self)
+    }
+
+    fn set_busy_timeout(&mut self, timeout: Duration) -> Result<()> {
+        SqliteStore::set_busy_timeout(self, timeout)
+    }
+
+    fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
+        SqliteStore::wait_for_disk(self, waits)
+    }
+
+    fn ignore_fence(&mut self) {
+        SqliteStore::ignore_fence(self);
     }
 }
 
@@ -351,6 +506,11 @@ impl Transaction<'_> {
             Write::PutImage(image) => self.put_image(image)?,
             Write::PutFetched(fetched) => self.put_fetched(fetched)?,
             Write::PutObservationCache(bytes) => self.put_observation_cache(&bytes)?,
+            Write::KeepSpecs {
+                id,
+                digests,
+                entries,
+            } => self.keep_specs(written.apply(id), digests, entries)?,
             Write::CollectGarbage => {
                 self.collect_garbage()?;
             }
@@ -373,6 +533,9 @@ impl Transaction<'_> {
             Write::RemoveLastGood { group } => {
                 self.remove_last_good(&group)?;
             }
+            Write::Restore(contents) => self.restore(&contents)?,
+            Write::Replace { now, contents } => self.replace(&now, &contents)?,
+            Write::Rekey(key) => self.rekey(&key)?,
         }
         Ok(())
     }
@@ -393,40 +556,79 @@ impl Written {
 }
 
 /// A state in a file.
-#[derive(Clone)]
 pub struct SqliteFile {
     path: PathBuf,
-    key: Option<NewKey>,
+    keys: Option<Arc<dyn Keys>>,
 }
 
 impl SqliteFile {
-    /// The state at `path`; encrypted if there is a key.
-    pub fn new(path: PathBuf, key: Option<NewKey>) -> Self {
-        Self { path, key }
+    /// The state at `path`; encrypted ones are opened with `keys`.
+    pub fn new(path: PathBuf, keys: Option<Arc<dyn Keys>>) -> Self {
+        Self { path, keys }
+    }
+
+    fn with_keys(&self, store: SqliteStore) -> Box<dyn Store> {
+        Box::new(match &self.keys {
+            None => store,
+            Some(keys) => store.with_keys(Arc::clone(keys)),
+        })
     }
 }
 
 impl Backend for SqliteFile {
-    fn create(&self, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Box<dyn Store>> {
-        Ok(Box::new(match &self.key {
-            None => SqliteStore::create(&self.path, identity, lineage, now)?,
-            Some(key) => SqliteStore::create_sealed(&self.path, identity, lineage, now, key)?,
-        }))
+    fn place(&self) -> PathBuf {
+        self.path.clone()
     }
 
-    fn open(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
-        let store = SqliteStore::open(&self.path, expected)?;
-        Ok(Box::new(match &self.key {
-            None => store,
-            Some(new) => store.with_keys(Arc::new(new.key.clone()) as Arc<dyn Keys>),
-        }))
+    fn file(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 
-    fn lock(&self, info: LockInfo, timeout: Duration) -> Result<Box<dyn Held>> {
-        Ok(Box::new(Lock::acquire(&self.path, info, timeout)?))
+    fn makes_keys(&self) -> bool {
+        true
+    }
+
+    fn create(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        key: Option<&NewKey>,
+    ) -> Result<Box<dyn Store>> {
+        let store = match key {
+            None => SqliteStore::create(&self.path, identity, lineage, now),
+            Some(key) => SqliteStore::create_sealed(&self.path, identity, lineage, now, key),
+        };
+        store.map(|store| self.with_keys(store))
+    }
+
+    fn open_to_write(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        SqliteStore::open(&self.path, expected).map(|store| self.with_keys(store))
+    }
+
+    fn open_to_read(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        SqliteStore::open_read_only(&self.path, expected).map(|store| self.with_keys(store))
+    }
+
+    fn lock(
+        &self,
+        info: LockInfo,
+        timeout: Duration,
+        on_wait: &mut dyn FnMut(&LockInfo),
+    ) -> Result<Box<dyn Held>> {
+        let lock = Lock::acquire_with(&self.path, info, timeout, on_wait)?;
+        Ok(Box::new(lock))
     }
 
     fn holder(&self) -> Result<Option<LockInfo>> {
         Lock::peek(&self.path)
+    }
+
+    fn remains(&self) -> Result<Option<LockInfo>> {
+        Lock::remains(&self.path)
+    }
+
+    fn break_stale(&self, id: &str) -> Result<LockInfo> {
+        Lock::break_stale(&self.path, id)
     }
 }

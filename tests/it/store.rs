@@ -22,7 +22,9 @@ use nstance::plan::inputs::Options;
 use nstance::provider::rules::Rules;
 use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance::provider::{Cloud, Owner};
-use nstance_state::{Backend, Identity, MemoryDisk, NewApply, StateError, Store, Write};
+use nstance_state::{
+    Backend, Held, Identity, LockInfo, MemoryDisk, NewApply, StateError, Store, Write,
+};
 use tempfile::TempDir;
 
 use crate::harness::TWO;
@@ -63,7 +65,7 @@ impl Fleet {
     }
 
     fn open(&self) -> Box<dyn Store> {
-        self.disk.open(Some(&Self::identity())).unwrap()
+        self.disk.open_to_write(Some(&Self::identity())).unwrap()
     }
 
     fn plan(&self, config: &str, store: Option<&mut dyn Store>) -> Plan {
@@ -145,7 +147,7 @@ fn a_fleet_is_planned_and_applied_on_a_store_in_memory() {
     let now = fleet.clock.now().into();
     let mut store = fleet
         .disk
-        .create(&Fleet::identity(), &plan.lineage, now)
+        .create(&Fleet::identity(), &plan.lineage, now, None)
         .unwrap();
     assert!(fleet.apply(&plan, &mut *store).unwrap());
     assert_eq!((fleet.live().len(), fleet.live()), (5, fleet.recorded()));
@@ -170,7 +172,11 @@ fn a_state_that_was_put_back_makes_nothing_twice_and_a_full_disk_nothing_at_all(
     let fleet = Fleet::new();
     let plan = fleet.plan(TWO, None);
     let now = fleet.clock.now().into();
-    drop(fleet.disk.create(&Fleet::identity(), &plan.lineage, now));
+    drop(
+        fleet
+            .disk
+            .create(&Fleet::identity(), &plan.lineage, now, None),
+    );
     let before = fleet.disk.image();
     let mut store = fleet.open();
     assert!(fleet.apply(&plan, &mut *store).unwrap());
@@ -197,11 +203,11 @@ fn who_is_shut_out_does_no_harm_on_a_store_in_memory() {
     let now = fleet.clock.now().into();
     let mut first = fleet
         .disk
-        .create(&Fleet::identity(), &plan.lineage, now)
+        .create(&Fleet::identity(), &plan.lineage, now, None)
         .unwrap();
-    let held = fleet.disk.lock(lock("first"), Duration::ZERO).unwrap();
+    let held = locked(&fleet, "first");
     fleet.disk.lose_lock();
-    let _lock = fleet.disk.lock(lock("second"), Duration::ZERO).unwrap();
+    let _lock = locked(&fleet, "second");
     let mut second = fleet.open();
     let start = Write::StartApply(NewApply {
         who: "ann".into(),
@@ -235,13 +241,15 @@ fn who_is_shut_out_does_no_harm_on_a_store_in_memory() {
     assert_eq!((fleet.live().len(), fleet.live()), (5, fleet.recorded()));
 }
 
-fn lock(id: &str) -> nstance_state::LockInfo {
-    nstance_state::LockInfo {
+fn locked(fleet: &Fleet, id: &str) -> Box<dyn Held> {
+    let info = LockInfo {
         id: id.into(),
         holder: "ann".into(),
         host: "here".into(),
         pid: 1,
         operation: "apply".into(),
         since: nstance_state::Timestamp(1),
-    }
+    };
+    let lock = fleet.disk.lock(info, Duration::ZERO, &mut |_| {});
+    lock.unwrap()
 }

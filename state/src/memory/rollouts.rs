@@ -128,6 +128,13 @@ impl Rollouts {
         self.requests.retain(|request| request.id != id);
     }
 
+    /// Removes everything; ids aren't used again.
+    pub(super) fn clear(&mut self) {
+        self.latest = None;
+        self.requests.clear();
+        self.last_good.clear();
+    }
+
     fn kept(&mut self, id: RolloutId) -> Result<&mut Kept> {
         self.latest
             .as_mut()

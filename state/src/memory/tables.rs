@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::rollouts::Rollouts;
+use crate::document::Contents;
 use crate::error::{Result, StateError};
 use crate::model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, Intent, IntentId,
@@ -41,6 +42,8 @@ pub(super) struct Tables {
     generations: HashMap<Slot, u64>,
     intents: BTreeMap<IntentId, Intent>,
     newest_intent: i64,
+    /// The specs that entries of the history keep.
+    kept: BTreeMap<ApplyId, BTreeSet<SpecDigest>>,
 }
 
 impl Tables {
@@ -68,6 +71,7 @@ impl Tables {
             generations: HashMap::new(),
             intents: BTreeMap::new(),
             newest_intent: 0,
+            kept: BTreeMap::new(),
         }
     }
 
@@ -141,7 +145,7 @@ fn slot_of(record: &Record) -> Slot {
 pub(super) struct Change {
     tables: Tables,
     now: Timestamp,
-    /// The serial before the batch.
+    /// The serial before the batch, or that of contents that it restored.
     serial: u64,
     changed: bool,
     led: bool,
@@ -159,7 +163,7 @@ impl Change {
     }
 
     pub(super) fn finish(mut self) -> Tables {
-        self.tables.meta.serial += u64::from(self.changed);
+        self.tables.meta.serial = self.serial + u64::from(self.changed);
         self.tables
     }
 
@@ -211,6 +215,11 @@ impl Change {
                 self.tables.fetched.insert(fetched.url.clone(), fetched);
             }
             Write::PutObservationCache(bytes) => self.tables.observation_cache = Some(bytes),
+            Write::KeepSpecs {
+                id,
+                digests,
+                entries,
+            } => self.keep_specs(written.apply(id), digests, entries)?,
             Write::CollectGarbage => self.collect_garbage(),
             Write::StartRollout(new) => written.rollout = Some(rollouts.start(now, *new)),
             Write::SetRolloutStatus { id, status } => rollouts.set_status(now, id, status)?,
@@ -229,6 +238,10 @@ impl Change {
             Write::RemoveLastGood { group } => {
                 rollouts.last_good.remove(&group);
             }
+            Write::Restore(contents) => self.restore(&contents)?,
+            Write::Replace { now, contents } => self.replace(&now, &contents)?,
+            // Nothing is encrypted.
+            Write::Rekey(_) => {}
         }
         Ok(())
     }
@@ -414,7 +427,96 @@ impl Change {
             .intents
             .values()
             .filter_map(|intent| intent.spec);
-        let used: BTreeSet<SpecDigest> = records.chain(intents).collect();
+        let kept = self.tables.kept.values().flatten().copied();
+        let used: BTreeSet<SpecDigest> = records.chain(intents).chain(kept).collect();
         self.tables.specs.retain(|digest, _| used.contains(digest));
+    }
+
+    fn keep_specs(&mut self, id: ApplyId, digests: Vec<SpecDigest>, entries: usize) -> Result<()> {
+        for digest in digests {
+            self.tables.need_spec(digest)?;
+            self.tables.kept.entry(id).or_default().insert(digest);
+        }
+        while self.tables.kept.len() > entries {
+            self.tables.kept.pop_first();
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, contents: &Contents) -> Result<()> {
+        if let Some(record) = self.tables.records.values().next() {
+            return Err(StateError::Occupied {
+                address: record.address(),
+                instance_id: record.instance_id.clone(),
+            });
+        }
+        self.fill(contents, &contents.records)?;
+        for record in &contents.records {
+            self.tables.take(&record.instance_id);
+            self.tables.put(record.clone());
+        }
+        self.open_as_they_were(&contents.intents)?;
+        self.tables.meta.created_at = contents.created_at;
+        self.serial = contents.serial;
+        self.changed = false;
+        Ok(())
+    }
+
+    fn replace(&mut self, now: &Contents, contents: &Contents) -> Result<()> {
+        let id = |intent: &Intent| {
+            let instance_id = intent.instance_id.clone();
+            (intent.token.clone(), intent.operation.as_str(), instance_id)
+        };
+        let own: BTreeSet<_> = now.intents.iter().map(id).collect();
+        let others: BTreeSet<_> = contents.intents.iter().map(id).collect();
+        if let Some(lost) = now.intents.iter().find(|own| !others.contains(&id(own))) {
+            return Err(StateError::Unsettled {
+                address: lost.address.clone(),
+            });
+        }
+        let differing = now.differences(contents);
+        for own in differing.iter().filter_map(|(own, _)| *own) {
+            self.remove_record(&own.instance_id);
+        }
+        let others = differing.iter().filter_map(|(_, other)| other.cloned());
+        self.serial = self.serial.max(contents.serial);
+        self.fill(contents, &others.collect::<Vec<_>>())?;
+        let new = contents.intents.iter();
+        let new = new.filter(|other| !own.contains(&id(other))).cloned();
+        self.open_as_they_were(&new.collect::<Vec<_>>())?;
+        self.tables.rollouts.clear();
+        self.changed = true;
+        Ok(())
+    }
+
+    fn fill(&mut self, contents: &Contents, records: &[Record]) -> Result<()> {
+        let intents = contents.intents.iter().filter_map(|intent| intent.spec);
+        for digest in records.iter().map(|record| record.spec).chain(intents) {
+            if let Some(body) = contents.specs.get(&digest) {
+                let specs = &mut self.tables.specs;
+                specs.entry(digest).or_insert_with(|| Arc::clone(body));
+            }
+        }
+        for record in records {
+            self.put_record(record.clone())?;
+        }
+        for (slot, generation) in &contents.generations {
+            self.raise_generation(slot.clone(), *generation);
+        }
+        Ok(())
+    }
+
+    fn open_as_they_were(&mut self, intents: &[Intent]) -> Result<()> {
+        for intent in intents {
+            let opened_at = intent.opened_at;
+            let id = self.open_intent(Intent {
+                apply_id: None,
+                ..intent.clone()
+            })?;
+            if let Some(intent) = self.tables.intents.get_mut(&id) {
+                intent.opened_at = opened_at;
+            }
+        }
+        Ok(())
     }
 }

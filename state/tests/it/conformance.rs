@@ -3,18 +3,20 @@
 //! A store that isn't here yet has to be a [`Subject`], and a line at the end.
 
 mod alike;
+mod contents;
 mod rollouts;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nstance_state::{
-    ApplyId, ApplyStatus, Backend, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
-    IntentId, Key, MemoryDisk, NewApply, Outcome, Record, Rollout, RolloutId, RolloutRequest,
-    RolloutStatus, SpecDigest, SqliteFile, StateError, Store, Timestamp, Write, Written,
+    ApplyId, ApplyStatus, Backend, FetchedRow, Held, HistoryIds, HistoryItem, Identity, ImageRow,
+    Intent, IntentId, Key, KeyError, KeyNeed, Keys, LockInfo, MemoryDisk, NewApply, NewKey,
+    Outcome, Record, Rollout, RolloutId, RolloutRequest, RolloutStatus, SpecDigest, SqliteFile,
+    StateError, Store, Timestamp, Write, Written,
 };
 use tempfile::TempDir;
 
@@ -26,6 +28,15 @@ trait Subject: Sync {
     /// Where its state is.
     fn backend(&self) -> &dyn Backend;
 
+    /// The key of new states.
+    fn key(&self) -> Option<NewKey>;
+
+    /// Adds a key that states are opened with.
+    fn learn(&self, key: &Key);
+
+    /// A place of the same kind without a state.
+    fn another(&self) -> Box<dyn Subject>;
+
     /// What a crash at this moment would leave, elsewhere.
     fn crashed(&self) -> Box<dyn Subject>;
 
@@ -33,18 +44,43 @@ trait Subject: Sync {
     fn lose_lock(&self);
 }
 
+/// Some keys.
+#[derive(Default)]
+struct Bunch(Mutex<Vec<Key>>);
+
+impl Keys for Bunch {
+    fn find(&self, needed: &KeyNeed) -> Result<Key, KeyError> {
+        let keys = self.0.lock().unwrap();
+        let found = keys.iter().find(|key| key.id() == needed.id).cloned();
+        found.ok_or_else(|| KeyError {
+            why: "it isn't in the bunch".to_owned(),
+            hint: None,
+        })
+    }
+}
+
 struct Sqlite {
     folder: TempDir,
     file: SqliteFile,
     key: Option<Key>,
+    keys: Arc<Bunch>,
 }
 
 impl Sqlite {
     fn new(key: Option<Key>) -> Self {
+        let keys = Bunch(Mutex::new(key.iter().cloned().collect()));
+        Self::opened_with(key, Arc::new(keys))
+    }
+
+    fn opened_with(key: Option<Key>, keys: Arc<Bunch>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        let file = SqliteFile::new(path, key.clone().map(Into::into));
-        Self { folder, file, key }
+        Self {
+            file: SqliteFile::new(path, Some(Arc::clone(&keys) as Arc<dyn Keys>)),
+            folder,
+            key,
+            keys,
+        }
     }
 }
 
@@ -53,8 +89,21 @@ impl Subject for Sqlite {
         &self.file
     }
 
+    fn key(&self) -> Option<NewKey> {
+        self.key.clone().map(Into::into)
+    }
+
+    fn learn(&self, key: &Key) {
+        self.keys.0.lock().unwrap().push(key.clone());
+    }
+
+    fn another(&self) -> Box<dyn Subject> {
+        let keys = Arc::clone(&self.keys);
+        Box::new(Self::opened_with(self.key.clone(), keys))
+    }
+
     fn crashed(&self) -> Box<dyn Subject> {
-        let copy = Self::new(self.key.clone());
+        let copy = Self::opened_with(self.key.clone(), Arc::clone(&self.keys));
         // Shared memory is no part of what lasts.
         for name in ["state.db", "state.db-wal"] {
             let from = self.folder.path().join(name);
@@ -77,6 +126,16 @@ impl Subject for Memory {
         &self.0
     }
 
+    fn key(&self) -> Option<NewKey> {
+        None
+    }
+
+    fn learn(&self, _key: &Key) {}
+
+    fn another(&self) -> Box<dyn Subject> {
+        Box::new(Self(MemoryDisk::default()))
+    }
+
     fn crashed(&self) -> Box<dyn Subject> {
         let copy = MemoryDisk::default();
         copy.restore(&self.0.image());
@@ -89,14 +148,19 @@ impl Subject for Memory {
 }
 
 fn created(subject: &dyn Subject) -> Box<dyn Store> {
+    let key = subject.key();
     let backend = subject.backend();
     backend
-        .create(&identity(), "lineage", Timestamp(1))
+        .create(&identity(), "lineage", Timestamp(1), key.as_ref())
         .unwrap()
 }
 
 fn opened(subject: &dyn Subject) -> Box<dyn Store> {
-    subject.backend().open(Some(&identity())).unwrap()
+    subject.backend().open_to_write(Some(&identity())).unwrap()
+}
+
+fn locked(subject: &dyn Subject, info: LockInfo) -> Result<Box<dyn Held>, StateError> {
+    subject.backend().lock(info, Duration::ZERO, &mut |_| {})
 }
 
 fn spec(seed: u64) -> Write {
@@ -529,38 +593,46 @@ fn two_who_write_at_once_lose_nothing(subject: &dyn Subject) {
 fn one_holds_the_lock(subject: &dyn Subject) {
     let backend = subject.backend();
     assert_eq!(backend.holder().unwrap(), None);
-    let held = backend.lock(info("first"), Duration::ZERO).unwrap();
+    let held = locked(subject, info("first")).unwrap();
     assert_eq!(held.info().id, "first");
     assert_eq!(backend.holder().unwrap().unwrap().id, "first");
-    let refused = backend.lock(info("second"), Duration::ZERO).map(drop);
-    let refused = refused.unwrap_err();
-    assert!(
-        matches!(&refused, StateError::Locked { holder } if holder.id == "first"),
-        "{refused}"
-    );
+    let is_first = |refused: &StateError| matches!(refused, StateError::Locked { holder } if holder.id == "first");
+    let refused = locked(subject, info("second")).map(drop).unwrap_err();
+    assert!(is_first(&refused), "{refused}");
+    // It isn't stale.
+    assert_eq!(backend.remains().unwrap(), None);
+    let refused = backend.break_stale("first").unwrap_err();
+    assert!(is_first(&refused), "{refused}");
     // A reader needs none.
     created(subject).snapshot().unwrap();
     // Whoever waits gets it.
     std::thread::scope(|scope| {
-        let waits = scope.spawn(|| {
-            let held = backend.lock(info("third"), Duration::from_mins(1)).unwrap();
+        let (waiting, waits_for) = std::sync::mpsc::channel();
+        let waits = scope.spawn(move || {
+            let mut on_wait = |holder: &LockInfo| waiting.send(holder.id.clone()).unwrap();
+            let timeout = Duration::from_mins(1);
+            let held = backend.lock(info("third"), timeout, &mut on_wait).unwrap();
             held.info().id.clone()
         });
+        assert_eq!(waits_for.recv().unwrap(), "first");
         drop(held);
         assert_eq!(waits.join().unwrap(), "third");
+        assert_eq!(waits_for.try_recv().ok(), None, "a holder is told once");
     });
     assert_eq!(backend.holder().unwrap(), None);
+    assert_eq!(backend.remains().unwrap(), None);
+    let refused = backend.break_stale("third").unwrap_err();
+    assert!(matches!(refused, StateError::NotLocked { .. }), "{refused}");
 }
 
 fn an_apply_that_died_isnt_running(subject: &dyn Subject) {
-    let backend = subject.backend();
     let mut store = created(subject);
-    let holder = nstance_state::LockInfo {
+    let holder = LockInfo {
         host: "build-7".into(),
         pid: 4711,
         ..info("first")
     };
-    let held = backend.lock(holder, Duration::ZERO).unwrap();
+    let held = locked(subject, holder).unwrap();
     store.commit(Timestamp(2), vec![started()]).unwrap();
     assert_eq!(store.history(1).unwrap()[0].status, ApplyStatus::Running);
     drop(held);
@@ -585,10 +657,10 @@ fn an_apply_that_died_isnt_running(subject: &dyn Subject) {
 fn who_lost_its_lock_cant_write(subject: &dyn Subject) {
     let backend = subject.backend();
     let mut first = created(subject);
-    let held = backend.lock(info("first"), Duration::ZERO).unwrap();
+    let held = locked(subject, info("first")).unwrap();
     first.commit(Timestamp(2), everything()).unwrap();
     subject.lose_lock();
-    let _second_lock = backend.lock(info("second"), Duration::ZERO).unwrap();
+    let _second_lock = locked(subject, info("second")).unwrap();
     let mut second = opened(subject);
     // As long as the other has only looked, nothing has changed.
     first.commit(Timestamp(3), vec![spec(5)]).unwrap();
@@ -621,11 +693,17 @@ fn who_lost_its_lock_cant_write(subject: &dyn Subject) {
 
 fn what_is_anothers_is_refused(subject: &dyn Subject) {
     let backend = subject.backend();
-    let missing = backend.open(Some(&identity())).map(drop).unwrap_err();
-    assert!(matches!(missing, StateError::NotFound { .. }), "{missing}");
+    let ways = [
+        &|expected| backend.open_to_write(Some(expected)).map(drop),
+        &|expected| backend.open_to_read(Some(expected)).map(drop),
+    ] as [&dyn Fn(&Identity) -> Result<(), StateError>; 2];
+    for open in ways {
+        let missing = open(&identity()).unwrap_err();
+        assert!(matches!(missing, StateError::NotFound { .. }), "{missing}");
+    }
     let before = seen(&*created(subject));
-    let again = backend.create(&identity(), "other", Timestamp(2)).map(drop);
-    assert!(matches!(again, Err(StateError::Exists { .. })));
+    let again = backend.create(&identity(), "other", Timestamp(2), subject.key().as_ref());
+    assert!(matches!(again.map(drop), Err(StateError::Exists { .. })));
     for change in [
         |identity: &mut Identity| identity.cluster = "dev".into(),
         |identity: &mut Identity| identity.shard = "us-west-2b".into(),
@@ -633,16 +711,47 @@ fn what_is_anothers_is_refused(subject: &dyn Subject) {
     ] {
         let mut other = identity();
         change(&mut other);
-        let refused = backend.open(Some(&other)).map(drop).unwrap_err();
-        let StateError::Foreign {
-            expected, found, ..
-        } = &refused
-        else {
-            panic!("{refused}")
-        };
-        assert_eq!((&**expected, &**found), (&other, &identity()));
+        for open in ways {
+            let refused = open(&other).unwrap_err();
+            let StateError::Foreign {
+                expected, found, ..
+            } = &refused
+            else {
+                panic!("{refused}")
+            };
+            assert_eq!((&**expected, &**found), (&other, &identity()));
+        }
     }
     assert_eq!(seen(&*opened(subject)), before);
+}
+
+fn a_reader_changes_nothing(subject: &dyn Subject) {
+    created(subject).commit(Timestamp(2), everything()).unwrap();
+    let expected = seen(&*opened(subject));
+    let mut reader = subject.backend().open_to_read(None).unwrap();
+    for refused in [
+        reader.commit(Timestamp(3), vec![spec(5)]).map(drop),
+        reader.lead(),
+    ] {
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, StateError::ReadOnly { .. }), "{refused}");
+    }
+    assert_eq!(seen(&*reader), expected);
+    reader.unlock().unwrap();
+    assert!(!reader.is_outdated());
+    assert_eq!(reader.open_intents().unwrap(), expected.intents);
+    assert_eq!(reader.check().unwrap(), []);
+    // Without digests, which may need the key.
+    let plain = |record: &Record| (record.address(), record.instance_id.clone(), record.version);
+    let outline: Vec<_> = reader.outline().unwrap().iter().map(plain).collect();
+    let records: Vec<_> = expected.records.iter().map(plain).collect();
+    assert_eq!(outline, records);
+    // It sees what others write.
+    let mut writer = opened(subject);
+    writer
+        .commit(Timestamp(4), vec![put(record("default/db", 4))])
+        .unwrap();
+    assert_eq!(seen(&*reader), seen(&*writer));
 }
 
 fn a_hundred_thousand_instances(subject: &dyn Subject) {
@@ -693,6 +802,10 @@ fn a_full_memory_disk_keeps_nothing_of_a_batch() {
     assert_eq!(seen(&*store).records.len(), 3);
 }
 
+use contents::{
+    a_new_key_changes_nothing_else, contents_make_the_same_state_elsewhere,
+    contents_take_the_place_of_others, specs_of_past_entries_are_kept,
+};
 use rollouts::{
     a_request_needs_no_lock_and_fences_nobody, rollouts_are_kept_until_the_next_starts,
 };
@@ -726,6 +839,11 @@ every_store![
     an_apply_that_died_isnt_running,
     who_lost_its_lock_cant_write,
     what_is_anothers_is_refused,
+    a_reader_changes_nothing,
+    contents_make_the_same_state_elsewhere,
+    contents_take_the_place_of_others,
+    specs_of_past_entries_are_kept,
+    a_new_key_changes_nothing_else,
     a_hundred_thousand_instances,
     rollouts_are_kept_until_the_next_starts,
     a_request_needs_no_lock_and_fences_nobody,

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use nstance_state::{Identity, ProblemKind, SqliteStore, StateError, Timestamp};
+use nstance_state::{Identity, ProblemKind, SqliteStore, StateError, Timestamp, backups};
 use rusqlite::Connection;
 
 use crate::common::{Place, content, creation, digest, identity, put, record};
@@ -366,7 +366,7 @@ fn a_reader_sees_what_was_committed_while_it_was_open() {
 #[test]
 fn backups_are_named_after_serials_and_the_oldest_go() {
     let (place, mut store) = Place::new();
-    let folder = SqliteStore::backups_of(&place.path);
+    let folder = backups::folder_of(&place.path);
     assert_eq!(folder, place.folder.path().join("prod.backups"));
     let names = || {
         let mut names: Vec<String> = fs::read_dir(&folder)
@@ -377,7 +377,7 @@ fn backups_are_named_after_serials_and_the_oldest_go() {
         names
     };
     for slot in 0..12 {
-        store.back_up_into(&folder, 3).unwrap();
+        backups::add(&store, &folder, 3).unwrap();
         put(&mut store, &[record("default/web", slot)]).unwrap();
     }
     assert_eq!(names(), ["10-lineage.db", "11-lineage.db", "9-lineage.db"]);
@@ -385,19 +385,19 @@ fn backups_are_named_after_serials_and_the_oldest_go() {
     for name in ["notes.txt", "1-other.db", "x-lineage.db"] {
         fs::write(folder.join(name), "").unwrap();
     }
-    let made = store.back_up_into(&folder, 1).unwrap();
+    let made = backups::add(&store, &folder, 1).unwrap();
     assert_eq!(made, folder.join("12-lineage.db"));
     // A state that didn't change needs no other.
-    assert_eq!(store.back_up_into(&folder, 1).unwrap(), made);
+    assert_eq!(backups::add(&store, &folder, 1).unwrap(), made);
     assert_eq!(
         names(),
         ["1-other.db", "12-lineage.db", "notes.txt", "x-lineage.db"]
     );
     let copy = SqliteStore::open_read_only(&made, None).unwrap();
     assert_eq!(copy.snapshot().unwrap().records.len(), 12);
-    assert_eq!(SqliteStore::backups_in(&folder).unwrap().len(), 2);
+    assert_eq!(backups::in_folder(&folder).unwrap().len(), 2);
     assert_eq!(
-        SqliteStore::backups_in(&place.folder.path().join("no"))
+        backups::in_folder(&place.folder.path().join("no"))
             .unwrap()
             .len(),
         0

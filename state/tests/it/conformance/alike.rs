@@ -1,8 +1,8 @@
 //! Stores held to each other: random batches, and the same answers from all.
 
 use nstance_state::{
-    ApplyStatus, Intent, IntentId, Key, MemoryDisk, Outcome, Record, RolloutId, RolloutRequestId,
-    RolloutStatus, Store, Timestamp, Write, Written,
+    ApplyStatus, Contents, Intent, IntentId, Key, MemoryDisk, Outcome, Record, RolloutId,
+    RolloutRequestId, RolloutStatus, Store, Timestamp, Write, Written,
 };
 
 use super::{Memory, Sqlite, Subject, created, item, open, put, rollouts, seen, spec, started};
@@ -79,6 +79,11 @@ fn batches(seed: u64) -> Vec<Vec<Write>> {
                 _ => {
                     batch.push(started());
                     batch.push(item(None, "done"));
+                    batch.push(Write::KeepSpecs {
+                        id: None,
+                        digests: (0..below(3)).map(|_| digest(below(4))).collect(),
+                        entries: 3,
+                    });
                     Write::FinishApply {
                         id: None,
                         status: ApplyStatus::Succeeded,
@@ -104,7 +109,20 @@ fn all_stores_answer_alike() {
         ];
         let mut stores: Vec<Box<dyn Store>> =
             subjects.iter().map(|subject| created(&**subject)).collect();
-        for (round, batch) in batches(seed).into_iter().enumerate() {
+        let mut past = Contents::of(&*stores[0]).unwrap();
+        for (round, mut batch) in batches(seed).into_iter().enumerate() {
+            if round % 10 == 9 {
+                let now = Contents::of(&*stores[0]).unwrap();
+                let contents = Box::new(std::mem::replace(&mut past, now.clone()));
+                let now = Box::new(now);
+                batch = vec![Write::Replace { now, contents }];
+            } else if round % 40 == 20 {
+                let key = Key::generate().unwrap();
+                for subject in &subjects {
+                    subject.learn(&key);
+                }
+                batch.push(Write::Rekey(key.into()));
+            }
             let now = Timestamp(round as i64 + 10);
             let answers: Vec<Result<Written, String>> = stores
                 .iter_mut()

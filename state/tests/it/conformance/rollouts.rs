@@ -1,13 +1,11 @@
 //! Rollouts: what is kept of them, and who may ask for something.
 
-use std::time::Duration;
-
 use nstance_state::{
     NewRequest, NewRollout, Rollout, RolloutGroup, RolloutId, RolloutSlot, RolloutStatus,
     StateError, Store, Timestamp, Write,
 };
 
-use super::{Subject, created, everything, opened, put, seen, started};
+use super::{Subject, created, everything, locked, opened, put, seen, started};
 use crate::common::record;
 use crate::lock::info;
 
@@ -183,9 +181,8 @@ pub(super) fn rollouts_are_kept_until_the_next_starts(subject: &dyn Subject) {
 }
 
 pub(super) fn a_request_needs_no_lock_and_fences_nobody(subject: &dyn Subject) {
-    let backend = subject.backend();
     let mut running = created(subject);
-    let _held = backend.lock(info("running"), Duration::ZERO).unwrap();
+    let _held = locked(subject, info("running")).unwrap();
     let batch = vec![started(), start("v1")];
     let id = running.commit(Timestamp(2), batch).unwrap().rollout;
 
