@@ -112,6 +112,7 @@ pub fn survey(cloud: &dyn Cloud, request: &SurveyRequest) -> Result<Seen, CloudE
     Ok(Seen {
         available: available.into_inner().unwrap_or_default(),
         unseen,
+        window: cloud.visibility_window(),
     })
 }
 

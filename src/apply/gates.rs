@@ -599,7 +599,7 @@ impl Engine<'_> {
         let group = &mut self.groups[index];
         let rollout = group.rollout.expect("only a rollout has gates");
         group.survey = Survey::NotBefore(now.after(rollout.health.interval));
-        let Seen { available, unseen } = match result {
+        let seen = match result {
             Ok(seen) => seen,
             Err(error) => {
                 let what = format!("an answer about its instances: {error}");
@@ -611,13 +611,12 @@ impl Engine<'_> {
         }
         let floor = rollout.floor();
         let gated = self.groups[index].gated.clone();
-        let mut spare = available.len().saturating_sub(floor);
+        let available = seen.available.len();
+        let mut spare = available.saturating_sub(floor);
         let (mut leaving, mut served) = (Vec::new(), 0);
         for id in gated {
-            let instance = self.plan.changes[id].before.as_deref();
-            let instance = instance.and_then(|view| view.provider_id.as_deref());
-            let serves = instance
-                .is_some_and(|instance| available.contains(instance) || unseen.contains(instance));
+            let before = self.plan.changes[id].before.as_deref();
+            let serves = before.is_some_and(|before| seen.serves(before, now));
             if serves && spare == 0 {
                 continue;
             }
@@ -627,7 +626,7 @@ impl Engine<'_> {
             served += usize::from(serves);
             leaving.push(id);
         }
-        self.groups[index].healthy = Some(available.len().saturating_sub(served));
+        self.groups[index].healthy = Some(available.saturating_sub(served));
         let count = leaving.len();
         let is_leaving: HashSet<TaskId> = leaving.iter().copied().collect();
         self.groups[index]
@@ -636,14 +635,12 @@ impl Engine<'_> {
         self.open(index, leaving, now, commands);
         let gated = self.groups[index].gated.len();
         if gated > 0 && gated == self.groups[index].active {
-            let serving = available.union(&unseen).map(String::as_str).collect();
-            self.pull_forward(index, &serving);
+            self.pull_forward(index, &seen, now);
         }
         // Where something else is under way, that is waited for.
         let is_stalled = gated > 0 && count == 0 && gated == self.groups[index].active;
         self.groups[index].is_stalled = is_stalled;
         if is_stalled {
-            let (available, floor) = (available.len(), floor);
             let why = format!(
                 "more available instances: {available} of {} are, and {floor} must stay",
                 rollout.size
@@ -656,15 +653,14 @@ impl Engine<'_> {
 
     /// Moves a change that takes nothing out of service to the current stage, where all others wait
     /// for available instances: without it they would wait forever.
-    fn pull_forward(&mut self, index: usize, serving: &HashSet<&str>) {
+    fn pull_forward(&mut self, index: usize, seen: &Seen, now: Timestamp) {
         let group = &self.groups[index];
         if group.pause != Pause::No || group.stopped {
             return;
         }
         let serves = |id: TaskId| {
             let before = self.plan.changes[id].before.as_deref();
-            let before = before.and_then(|view| view.provider_id.as_deref());
-            before.is_some_and(|before| serving.contains(before))
+            before.is_some_and(|before| seen.serves(before, now))
         };
         let found = group.stages.iter().enumerate().find_map(|(stage, it)| {
             let taken = if stage == 0 { group.taken } else { 0 };

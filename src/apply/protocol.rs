@@ -17,7 +17,7 @@ use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::config::model::{CanaryPause, Check};
 use crate::fault_injection::InjectedFault;
-use crate::plan::change::{Action, Summary};
+use crate::plan::change::{Action, InstanceView, Summary};
 use crate::provider::{
     CloudError, CreateRequest, DEFAULT_WAIT_TIMEOUT, DeleteRequest, Observation, TargetHealth,
     TargetsRequest, UpdateRequest,
@@ -220,8 +220,25 @@ pub struct LookRequest {
 pub struct Seen {
     /// Those that are available.
     pub available: HashSet<String>,
-    /// Those that the cloud doesn't show: a new instance may serve before it is shown.
+    /// Those that the cloud doesn't show.
     pub unseen: HashSet<String>,
+    /// How long a new instance may serve before it is shown.
+    pub window: Duration,
+}
+
+impl Seen {
+    /// Whether an instance serves, as far as is known.
+    pub fn serves(&self, instance: &InstanceView, now: Timestamp) -> bool {
+        let Some(id) = &instance.provider_id else {
+            return false;
+        };
+        let is_new = || {
+            instance
+                .created_at
+                .is_none_or(|at| now < at.after(self.window))
+        };
+        self.available.contains(id) || self.unseen.contains(id) && is_new()
+    }
 }
 
 /// The instances of a group, to find out which are available.

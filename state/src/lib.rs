@@ -38,6 +38,8 @@
 pub mod backups;
 mod check;
 mod codec;
+#[cfg(feature = "postgres")]
+mod copy;
 mod document;
 mod error;
 mod files;
@@ -76,7 +78,7 @@ pub use model::{
     RolloutSlot, RolloutStatus, SpecDigest, Timestamp, address,
 };
 #[cfg(feature = "postgres")]
-pub use postgres::{Environment, Postgres, PostgresLock, PostgresServer, PostgresStore, Prepared};
+pub use postgres::{Environment, Postgres, PostgresServer, PostgresStore};
 pub use seal::{
     Context, Derivation, Key, KeyId, KeyNeed, NewKey, OVERHEAD, OpenError, ParseDerivationError,
     ParseKeyError, ParseKeyIdError, RandomError, key_of,
@@ -84,5 +86,5 @@ pub use seal::{
 pub use snapshot::Snapshot;
 pub use sql_store::SqlStore;
 pub use sqlite::{Sqlite, SqliteStore};
-pub use store::{Backend, Held, SqliteFile, Store, Write, Written};
+pub use store::{Backend, Held, Prepared, SqliteFile, Store, Write, Written};
 pub use transaction::Transaction;

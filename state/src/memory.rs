@@ -171,6 +171,10 @@ impl Backend for MemoryDisk {
         }))
     }
 
+    fn receive(&self, _copy: &Path) -> Result<()> {
+        Err(StateError::ReadOnly { path: place() })
+    }
+
     fn holder(&self) -> Result<Option<LockInfo>> {
         Ok(self.content().lock.as_ref().map(|(_, info)| info.clone()))
     }
@@ -240,6 +244,12 @@ impl MemoryStore {
         };
         if state.fence != self.fence {
             return Err(StateError::Fenced { path: place() });
+        }
+        if let Some(to) = &state.moved_to {
+            return Err(StateError::Moved {
+                path: place(),
+                to: to.clone(),
+            });
         }
         let mut changing = Change::new(Tables::clone(state), now);
         let result = change(&mut changing)?;

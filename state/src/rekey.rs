@@ -5,7 +5,7 @@
 //! hold the old content until it is scrubbed.
 
 use crate::codec::Effort;
-use crate::error::{Result, StateError};
+use crate::error::Result;
 use crate::history::{ENTRIES, entry};
 use crate::keys;
 use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
@@ -15,14 +15,13 @@ use crate::seal::NewKey;
 use crate::snapshot;
 use crate::sql::{Row, params, unreadable};
 use crate::sql_store::{FETCHED, OBSERVATION_CACHE, SPECS, fetched, observation_cache, spec};
-use crate::sqlite::SqliteStore;
 use crate::transaction::Transaction;
 
 impl Transaction<'_> {
     /// Encrypts everything with another key. If the state has a key, it must be available. Changes
     /// no record and no serial.
     ///
-    /// Call [`SqliteStore::scrub`] after the commit.
+    /// Call [`crate::SqlStore::scrub`] after the commit.
     ///
     /// Fails if the current key is missing or the state can't be written.
     pub fn rekey(&mut self, new: &NewKey) -> Result<()> {
@@ -225,40 +224,5 @@ impl Transaction<'_> {
         self.sql
             .rows(sql, &[], read)
             .map_err(|error| self.wrap(error))
-    }
-}
-
-impl SqliteStore {
-    /// Overwrites earlier content in unused parts of the file: unencrypted, or encrypted with an
-    /// older key. Does nothing if that was done already. Returns whether it is done: `false` if
-    /// another process reads, or if the disk is too full for a second copy; then a later call does
-    /// it.
-    ///
-    /// A crash leaves the state as it was. It can't remove copies that the disk itself or backups
-    /// keep.
-    ///
-    /// Fails if the state can't be written.
-    pub fn scrub(&mut self) -> Result<bool> {
-        let of = "SELECT unscrubbed FROM meta WHERE id = 1";
-        let unscrubbed: bool = self.read(|sql| sql.one(of, &[], |row| row.get(0)))?;
-        if !unscrubbed {
-            return Ok(true);
-        }
-        let rewrite = |connection: &rusqlite::Connection| {
-            connection.execute_batch("VACUUM")?;
-            // The log has old content too, and can only be truncated if nobody reads from it.
-            let busy: bool =
-                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
-            if !busy {
-                connection.execute("UPDATE meta SET unscrubbed = 0 WHERE id = 1", ())?;
-            }
-            Ok(!busy)
-        };
-        match rewrite(self.engine.connection())
-            .map_err(|error| StateError::sqlite(self.path(), error))
-        {
-            Err(StateError::Busy { .. } | StateError::Full { .. }) => Ok(false),
-            done => done,
-        }
     }
 }

@@ -37,6 +37,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         version: 4,
         sql: include_str!("schema_v4.sql"),
     },
+    Migration {
+        version: 5,
+        sql: include_str!("schema_v5.sql"),
+    },
 ];
 
 /// The version after the last of these migrations.

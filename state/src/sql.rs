@@ -31,6 +31,11 @@ pub trait Sql {
     /// Fails with the database's error.
     fn next_id(&self, table: &str) -> Result<i64>;
 
+    /// Sets the newest id of a table, in a state that was just created.
+    ///
+    /// Fails with the database's error.
+    fn raise_id(&self, table: &str, to: i64) -> Result<()>;
+
     /// The version of the schema.
     ///
     /// Fails with the database's error.

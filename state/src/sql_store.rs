@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::check::Check;
 use crate::codec;
@@ -44,6 +45,35 @@ pub trait Engine: Debug + Send {
 
     /// Queries for damage, whose rows are problems.
     fn damage(&self) -> &'static [Check];
+
+    /// As [`crate::Store::backup`].
+    ///
+    /// Fails if `to` exists or can't be written.
+    fn backup(&self, to: &Path) -> Result<()>;
+
+    /// As [`crate::Store::set_busy_timeout`].
+    ///
+    /// Fails if the database rejects it.
+    fn set_busy_timeout(&mut self, timeout: Duration) -> Result<()>;
+
+    /// As [`crate::Store::is_outdated`].
+    fn is_outdated(&self) -> bool {
+        false
+    }
+
+    /// As [`crate::Store::scrub`].
+    ///
+    /// Fails if the state can't be written.
+    fn scrub(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// As [`crate::Store::wait_for_disk`].
+    ///
+    /// Fails if the database rejects it.
+    fn wait_for_disk(&mut self, _waits: bool) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// An open state.
@@ -222,6 +252,49 @@ impl<E: Engine> SqlStore<E> {
     pub fn lead(&mut self) -> Result<()> {
         // Nothing here records a time.
         self.transaction(Timestamp(0), |transaction| transaction.lead())
+    }
+
+    /// Writes a complete copy of the state to the file `to`. The copy is durable when this returns;
+    /// a crash leaves no partial file with that name.
+    ///
+    /// Fails if `to` exists or can't be written.
+    pub fn backup(&self, to: &Path) -> Result<()> {
+        self.engine.backup(to)
+    }
+
+    /// Overwrites earlier content in unused parts of the storage: unencrypted, or encrypted with an
+    /// older key. Does nothing if that was done already. Returns whether it is done: `false` if
+    /// another process reads, or if the disk is too full for a second copy; then a later call does
+    /// it.
+    ///
+    /// A crash leaves the state as it was. It can't remove copies that the disk itself or backups
+    /// keep.
+    ///
+    /// Fails if the state can't be written.
+    pub fn scrub(&mut self) -> Result<bool> {
+        self.engine.scrub()
+    }
+
+    /// Sets how long to wait for another process's transaction; ten seconds by default.
+    ///
+    /// Fails if the database rejects it.
+    pub fn set_busy_timeout(&mut self, timeout: Duration) -> Result<()> {
+        self.engine.set_busy_timeout(timeout)
+    }
+
+    /// Whether this is a migrated copy of a state with an older schema, which opening for writing
+    /// would migrate.
+    pub fn is_outdated(&self) -> bool {
+        self.engine.is_outdated()
+    }
+
+    /// Whether commits wait for the disk, as [`SqlStore::transaction`] guarantees. Only the
+    /// simulation turns it off, to prove that tests detect the loss.
+    ///
+    /// Fails if the database rejects it.
+    #[doc(hidden)]
+    pub fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
+        self.engine.wait_for_disk(waits)
     }
 
     /// Ignores the fencing token from now on. Only the simulation uses it, to prove that tests

@@ -109,6 +109,49 @@ impl Engine for Sqlite {
     fn damage(&self) -> &'static [Check] {
         DAMAGE
     }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        self.unchanged(|| new_file::backup(self.connection(), &self.path, to))
+    }
+
+    fn set_busy_timeout(&mut self, timeout: Duration) -> Result<()> {
+        self.connection()
+            .busy_timeout(timeout)
+            .map_err(|error| StateError::sqlite(&self.path, error))
+    }
+
+    fn is_outdated(&self) -> bool {
+        matches!(self.opened.access, Access::Migrated(_))
+    }
+
+    fn scrub(&mut self) -> Result<bool> {
+        let connection = self.connection();
+        let scrub = || {
+            let of = "SELECT unscrubbed FROM meta WHERE id = 1";
+            if !connection.query_row(of, (), |row| row.get(0))? {
+                return Ok(true);
+            }
+            connection.execute_batch("VACUUM")?;
+            // The log has old content too, and can only be truncated if nobody reads from it.
+            let busy: bool =
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+            if !busy {
+                connection.execute("UPDATE meta SET unscrubbed = 0 WHERE id = 1", ())?;
+            }
+            Ok(!busy)
+        };
+        match scrub().map_err(|error| StateError::sqlite(&self.path, error)) {
+            Err(StateError::Busy { .. } | StateError::Full { .. }) => Ok(false),
+            done => done,
+        }
+    }
+
+    fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
+        let mode = if waits { "FULL" } else { "OFF" };
+        self.connection()
+            .pragma_update(None, "synchronous", mode)
+            .map_err(|error| StateError::sqlite(&self.path, error))
+    }
 }
 
 impl Sql for Connection {
@@ -141,6 +184,19 @@ impl Sql for Connection {
             |row| row.get::<i64>(0),
         )?;
         Ok(newest.unwrap_or(0) + 1)
+    }
+
+    fn raise_id(&self, table: &str, to: i64) -> sql::Result<()> {
+        let sql: &dyn Sql = self;
+        let params = sql::params![table, to];
+        sql.execute("DELETE FROM sqlite_sequence WHERE name = ?1", &params[..1])?;
+        if to > 0 {
+            sql.execute(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)",
+                params,
+            )?;
+        }
+        Ok(())
     }
 
     fn schema_version(&self) -> sql::Result<u32> {
@@ -211,27 +267,12 @@ impl SqliteStore {
         key: Option<&NewKey>,
     ) -> Result<()> {
         new_file::create(path, MIGRATIONS, |connection| {
-            let Identity {
-                cluster,
-                shard,
-                provider,
-            } = identity;
-            connection
-                .execute(
-                    "INSERT INTO meta (id, cluster, shard, provider, lineage, serial, created_at,
-                         key_id, derivation)
-                     VALUES (1, ?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
-                    (
-                        cluster,
-                        shard,
-                        provider,
-                        lineage,
-                        now.0,
-                        key.map(|key| key.key.id().0),
-                        key.and_then(|key| key.derivation.as_ref().map(ToString::to_string)),
-                    ),
-                )
-                .map(|_| ())
+            let derivation = key.and_then(|key| key.derivation.as_ref().map(ToString::to_string));
+            let key_id = key.map(|key| key.key.id().0);
+            named(connection, identity, lineage)?;
+            let rest = "UPDATE meta SET created_at = ?1, key_id = ?2, derivation = ?3";
+            let params = sql::params![now.0, key_id, derivation];
+            connection.execute(rest, params_from_iter(params)).map(drop)
         })
     }
 
@@ -259,52 +300,60 @@ impl SqliteStore {
         Ok(Self::of_reader(Sqlite { opened, path }))
     }
 
-    /// Sets how long to wait for another process's transaction; ten seconds by default.
-    ///
-    /// Fails if the database rejects it.
-    pub fn set_busy_timeout(&self, timeout: Duration) -> Result<()> {
-        self.engine
-            .opened
-            .connection
-            .busy_timeout(timeout)
-            .map_err(|error| StateError::sqlite(self.path(), error))
-    }
-
-    /// Whether this is a migrated copy of a file with an older schema, which opening for writing
-    /// would migrate.
-    pub fn is_outdated(&self) -> bool {
-        matches!(self.engine.opened.access, Access::Migrated(_))
-    }
-
-    /// Whether commits wait for the disk, as [`SqliteStore::transaction`] guarantees. Only the
-    /// simulation turns it off, to prove that tests detect the loss.
-    ///
-    /// Fails if the database rejects it.
-    #[doc(hidden)]
-    pub fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
-        let mode = if waits { "FULL" } else { "OFF" };
-        self.engine
-            .opened
-            .connection
-            .pragma_update(None, "synchronous", mode)
-            .map_err(|error| StateError::sqlite(self.path(), error))
-    }
-
-    /// Writes a complete copy of the state to `to`, in one file. The copy is durable when this
-    /// returns; a crash leaves no partial file with that name.
-    ///
-    /// Fails if `to` exists or can't be written.
-    pub fn backup(&self, to: &Path) -> Result<()> {
-        self.engine
-            .unchanged(|| new_file::backup(&self.engine.opened.connection, self.path(), to))
-    }
-
     /// The backups beside the state at `path` from before its schema was migrated, oldest schema
     /// first.
     ///
     /// Fails if the folder can't be read.
     pub fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
         new_file::automatic_backups(path)
+    }
+}
+
+/// Writes the row of a new state.
+///
+/// Fails with the database's error.
+fn named(connection: &Connection, identity: &Identity, lineage: &str) -> rusqlite::Result<()> {
+    let Identity {
+        cluster,
+        shard,
+        provider,
+    } = identity;
+    connection
+        .execute(
+            "INSERT INTO meta (id, cluster, shard, provider, lineage, serial, created_at)
+             VALUES (1, ?1, ?2, ?3, ?4, 0, 0)",
+            (cluster, shard, provider, lineage),
+        )
+        .map(drop)
+}
+
+/// Writes a copy of a state in another database to a new file at `path`. A crash leaves no partial
+/// file with that name.
+///
+/// Fails if the path exists or can't be written, or if the state can't be read.
+#[cfg(feature = "postgres")]
+pub(crate) fn copy_to_file(
+    from: &dyn Sql,
+    path: &Path,
+    identity: &Identity,
+    lineage: &str,
+) -> Result<()> {
+    let mut failed = None;
+    let copied = new_file::create(path, MIGRATIONS, |connection| {
+        named(connection, identity, lineage)?;
+        connection.execute_batch("BEGIN")?;
+        match crate::copy::copy(from, connection) {
+            Ok(()) => connection.execute_batch("COMMIT"),
+            Err(sql::Error::Sqlite(error)) => Err(error),
+            Err(error) => {
+                failed = Some(error);
+                Err(rusqlite::Error::QueryReturnedNoRows)
+            }
+        }
+    });
+    match failed {
+        Some(error) => Err(StateError::sql(path, error)),
+        None => copied,
     }
 }
 

@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::check::Problem;
 use crate::document::Contents;
 use crate::error::Result;
+use crate::files;
 use crate::keys::Keys;
 use crate::lock::Lock;
 use crate::model::{
@@ -24,6 +25,7 @@ use crate::model::{
 };
 use crate::seal::NewKey;
 use crate::snapshot::Snapshot;
+use crate::sql_store::{Engine, SqlStore};
 use crate::sqlite::SqliteStore;
 use crate::transaction::Transaction;
 
@@ -248,6 +250,11 @@ pub enum Write {
         /// The request.
         id: RolloutRequestId,
     },
+    /// [`Transaction::mark_moved`].
+    MarkMoved {
+        /// Where the state is now, without a password.
+        to: String,
+    },
     /// [`Transaction::put_last_good`].
     PutLastGood {
         /// The group.
@@ -328,6 +335,20 @@ pub trait Backend: Send + Sync {
     /// Fails if it doesn't exist, can't be read, or belongs to another owner than `expected`.
     fn open_to_read(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>>;
 
+    /// Makes what the storage needs before it can keep states, or upgrades it for this version;
+    /// returns the versions before and now. `None` if opening a state does that.
+    ///
+    /// Fails if the storage refuses, or if it is of a newer version.
+    fn prepare(&self) -> Result<Option<Prepared>> {
+        Ok(None)
+    }
+
+    /// Creates the state from a file that [`Store::backup`] wrote, at once and verified. Replaces a
+    /// state that was moved away from here.
+    ///
+    /// Fails if the state exists, or can't be written.
+    fn receive(&self, copy: &Path) -> Result<()>;
+
     /// Acquires the lock, which works without a state. Waits up to `timeout` for another holder,
     /// and calls `on_wait` once per holder meanwhile.
     ///
@@ -358,6 +379,15 @@ pub trait Backend: Send + Sync {
     fn break_stale(&self, id: &str) -> Result<LockInfo>;
 }
 
+/// What [`Backend::prepare`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// The version before; 0 if there was nothing.
+    pub before: u32,
+    /// The version now.
+    pub now: u32,
+}
+
 /// A held lock. Ends when it is dropped, or when its process dies.
 pub trait Held: Send {
     /// The information in the lock.
@@ -370,85 +400,85 @@ impl Held for Lock {
     }
 }
 
-impl Store for SqliteStore {
+impl<E: Engine> Store for SqlStore<E> {
     fn place(&self) -> PathBuf {
         self.path().to_owned()
     }
 
     fn meta(&self) -> Result<Meta> {
-        SqliteStore::meta(self)
+        Self::meta(self)
     }
 
     fn unlock(&self) -> Result<()> {
-        SqliteStore::unlock(self)
+        Self::unlock(self)
     }
 
     fn is_outdated(&self) -> bool {
-        SqliteStore::is_outdated(self)
+        Self::is_outdated(self)
     }
 
     fn snapshot(&self) -> Result<Snapshot> {
-        SqliteStore::snapshot(self)
+        Self::snapshot(self)
     }
 
     fn outline(&self) -> Result<Vec<Record>> {
-        SqliteStore::outline(self)
+        Self::outline(self)
     }
 
     fn open_intents(&self) -> Result<Vec<Intent>> {
-        SqliteStore::open_intents(self)
+        Self::open_intents(self)
     }
 
     fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
-        SqliteStore::specs(self, digests.iter().copied())
+        Self::specs(self, digests.iter().copied())
     }
 
     fn images(&self) -> Result<Vec<ImageRow>> {
-        SqliteStore::images(self)
+        Self::images(self)
     }
 
     fn fetched(&self, url: &str) -> Result<Option<FetchedRow>> {
-        SqliteStore::fetched(self, url)
+        Self::fetched(self, url)
     }
 
     fn observation_cache(&self) -> Result<Option<Vec<u8>>> {
-        SqliteStore::observation_cache(self)
+        Self::observation_cache(self)
     }
 
     fn history(&self, limit: usize) -> Result<Vec<Apply>> {
-        SqliteStore::history(self, limit)
+        Self::history(self, limit)
     }
 
     fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
-        SqliteStore::history_items(self, id)
+        Self::history_items(self, id)
     }
 
     fn rollout(&self) -> Result<Option<Rollout>> {
-        SqliteStore::rollout(self)
+        Self::rollout(self)
     }
 
     fn rollout_plan(&self, id: RolloutId) -> Result<Option<Vec<u8>>> {
-        SqliteStore::rollout_plan(self, id)
+        Self::rollout_plan(self, id)
     }
 
     fn rollout_requests(&self) -> Result<Vec<RolloutRequest>> {
-        SqliteStore::rollout_requests(self)
+        Self::rollout_requests(self)
     }
 
     fn last_good(&self, groups: &[&str]) -> Result<HashMap<String, Vec<u8>>> {
-        SqliteStore::last_good(self, groups)
+        Self::last_good(self, groups)
     }
 
     fn check(&self) -> Result<Vec<Problem>> {
-        SqliteStore::check(self)
+        Self::check(self)
     }
 
     fn backup(&self, to: &Path) -> Result<()> {
-        SqliteStore::backup(self, to)
+        Self::backup(self, to)
     }
 
     fn lead(&mut self) -> Result<()> {
-        SqliteStore::lead(self)
+        Self::lead(self)
     }
 
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written> {
@@ -462,19 +492,19 @@ impl Store for SqliteStore {
     }
 
     fn scrub(&mut self) -> Result<bool> {
-        SqliteStore::scrub(self)
+        Self::scrub(self)
     }
 
     fn set_busy_timeout(&mut self, timeout: Duration) -> Result<()> {
-        SqliteStore::set_busy_timeout(self, timeout)
+        Self::set_busy_timeout(self, timeout)
     }
 
     fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
-        SqliteStore::wait_for_disk(self, waits)
+        Self::wait_for_disk(self, waits)
     }
 
     fn ignore_fence(&mut self) {
-        SqliteStore::ignore_fence(self);
+        Self::ignore_fence(self);
     }
 }
 
@@ -529,6 +559,7 @@ impl Transaction<'_> {
             Write::RemoveRequest { id } => {
                 self.remove_request(id)?;
             }
+            Write::MarkMoved { to } => self.mark_moved(&to)?,
             Write::PutLastGood { group, body } => self.put_last_good(&group, &body)?,
             Write::RemoveLastGood { group } => {
                 self.remove_last_good(&group)?;
@@ -618,6 +649,11 @@ impl Backend for SqliteFile {
     ) -> Result<Box<dyn Held>> {
         let lock = Lock::acquire_with(&self.path, info, timeout, on_wait)?;
         Ok(Box::new(lock))
+    }
+
+    fn receive(&self, copy: &Path) -> Result<()> {
+        files::create_parents(&self.path)?;
+        SqliteStore::open_read_only(copy, None)?.backup(&self.path)
     }
 
     fn holder(&self) -> Result<Option<LockInfo>> {

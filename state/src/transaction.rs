@@ -71,10 +71,16 @@ impl<'store> Transaction<'store> {
         ring: &KeyRing,
         fence: u64,
     ) -> Result<Self> {
-        let of = "SELECT serial, fence FROM meta WHERE id = 1";
-        let (serial, leads): (u64, u64) = sql
-            .one(of, &[], |row| Ok((row.get(0)?, row.get(1)?)))
+        let of = "SELECT serial, fence, moved_to FROM meta WHERE id = 1";
+        let (serial, leads, moved): (u64, u64, Option<String>) = sql
+            .one(of, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .map_err(|error| StateError::sql(path, error))?;
+        if let Some(to) = moved {
+            return Err(StateError::Moved {
+                path: path.to_owned(),
+                to,
+            });
+        }
         if fence != leads {
             return Err(StateError::Fenced {
                 path: path.to_owned(),
@@ -123,6 +129,14 @@ impl<'store> Transaction<'store> {
                 params![self.fence],
             )?;
         }
+        Ok(())
+    }
+
+    /// Marks the state as moved: nothing changes it any more.
+    ///
+    /// Fails if the state can't be written.
+    pub fn mark_moved(&mut self, to: &str) -> Result<()> {
+        self.execute("UPDATE meta SET moved_to = ?1 WHERE id = 1", params![to])?;
         Ok(())
     }
 

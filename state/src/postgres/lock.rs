@@ -36,23 +36,29 @@ pub(super) fn try_take(session: &Session, key: i64) -> sql::Result<bool> {
 ///
 /// Fails with the server's error.
 pub(super) fn sign(session: &Session, key: i64, info: &LockInfo) -> sql::Result<()> {
-    let text = serde_json::to_string(info).expect("plain strings and numbers are JSON");
     session.execute("DELETE FROM nstance.locks WHERE key = ?1", params![key])?;
     session
         .execute(
             "INSERT INTO nstance.locks (key, info) VALUES (?1, ?2)",
-            params![key, text],
+            params![key, text(info)],
         )
         .map(drop)
 }
 
-/// Removes what [`sign`] wrote.
+/// Removes what [`sign`] wrote, unless another holder has signed since.
 ///
 /// Fails with the server's error.
-pub(super) fn unsign(session: &Session, key: i64) -> sql::Result<()> {
+pub(super) fn unsign(session: &Session, key: i64, info: &LockInfo) -> sql::Result<()> {
     session
-        .execute("DELETE FROM nstance.locks WHERE key = ?1", params![key])
+        .execute(
+            "DELETE FROM nstance.locks WHERE key = ?1 AND info = ?2",
+            params![key, text(info)],
+        )
         .map(drop)
+}
+
+fn text(info: &LockInfo) -> String {
+    serde_json::to_string(info).expect("plain strings and numbers are JSON")
 }
 
 /// Whether a session holds the lock, and who the latest holder was.

@@ -20,10 +20,14 @@ use std::time::{Duration, Instant};
 
 use crate::check::Check;
 use crate::error::{Result, StateError};
+use crate::files;
+use crate::keys::Keys;
 use crate::model::{Identity, LockInfo, Timestamp};
 use crate::seal::{NewKey, RandomError};
 use crate::sql::{self, Sql, params};
-use crate::sql_store::{Engine, SqlStore};
+use crate::sql_store::{self, Engine, SqlStore};
+use crate::sqlite::{self, SqliteStore};
+use crate::store::{Backend, Held, Prepared, Store};
 use session::{SCHEMA, Session};
 use settings::Settings;
 pub(crate) use settings::reason;
@@ -40,8 +44,10 @@ const REVIVAL: Duration = Duration::from_secs(15);
 pub type PostgresStore = SqlStore<Postgres>;
 
 /// The place of one state on a server.
-#[derive(Clone)]
-pub struct PostgresServer(Arc<Shared>);
+pub struct PostgresServer {
+    shared: Arc<Shared>,
+    keys: Option<Arc<dyn Keys>>,
+}
 
 struct Shared {
     settings: Settings,
@@ -50,21 +56,19 @@ struct Shared {
     /// The state, for messages.
     place: PathBuf,
     lock: i64,
-    /// The session that holds the lock.
-    writer: Mutex<Option<Arc<Mutex<Session>>>>,
+    /// The lock that this process holds.
+    writer: Mutex<Option<Writer>>,
 }
 
-/// What [`PostgresServer::prepare`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prepared {
-    /// The version of the tables before; 0 if there were none.
-    pub before: u32,
-    /// The version now.
-    pub now: u32,
+/// The session that holds a lock, and who holds it.
+#[derive(Clone)]
+struct Writer {
+    session: Arc<Mutex<Session>>,
+    info: LockInfo,
 }
 
 impl PostgresServer {
-    /// The place of a state. Nothing is asked yet.
+    /// The place of a state, whose encrypted content is opened with `keys`. Nothing is asked yet.
     ///
     /// Fails with [`StateError::InvalidUrl`].
     pub fn new(
@@ -72,145 +76,30 @@ impl PostgresServer {
         cluster: &str,
         shard: &str,
         environment: Environment<'_>,
+        keys: Option<Arc<dyn Keys>>,
     ) -> Result<Self> {
         let settings = Settings::read(url, environment)?;
         let place = format!("{}, state {cluster}/{shard}", settings.shown);
-        Ok(Self(Arc::new(Shared {
+        let shared = Arc::new(Shared {
             settings,
             cluster: cluster.to_owned(),
             shard: shard.to_owned(),
             place: PathBuf::from(place),
             lock: lock::key(cluster, shard),
             writer: Mutex::default(),
-        })))
+        });
+        Ok(Self { shared, keys })
     }
 
-    /// The state, for messages.
-    pub fn place(&self) -> &Path {
-        &self.0.place
-    }
-
-    /// The URL of the server without its password.
-    pub fn url(&self) -> &str {
-        &self.0.settings.shown
-    }
-
-    /// Makes the tables, or upgrades them.
-    ///
-    /// Fails if the server refuses, or if the tables are of a newer version.
-    pub fn prepare(&self) -> Result<Prepared> {
-        let session = self.0.connect()?;
-        let run = || -> sql::Result<Option<u32>> {
-            session.batch("BEGIN; SELECT pg_advisory_xact_lock(hashtext('nstance.schema'))")?;
-            let before = version(&session)?;
-            if before.is_none() {
-                session.batch(include_str!("schema_v1.sql"))?;
-            }
-            session.batch("COMMIT")?;
-            Ok(before)
-        };
-        let before = run().map_err(|error| {
-            session.roll_back();
-            self.0.failed(error)
-        })?;
-        let before = before.unwrap_or(0);
-        if before > SCHEMA {
-            return Err(StateError::Newer {
-                path: self.0.place.clone(),
-                found: before,
-                supported: SCHEMA,
-            });
-        }
-        Ok(Prepared {
-            before,
-            now: SCHEMA,
+    fn with_keys(&self, store: PostgresStore) -> Box<dyn Store> {
+        Box::new(match &self.keys {
+            None => store,
+            Some(keys) => store.with_keys(Arc::clone(keys)),
         })
     }
 
-    /// Creates the state and opens it.
-    ///
-    /// Fails if it exists, or if the server refuses.
-    pub fn create(
-        &self,
-        identity: &Identity,
-        lineage: &str,
-        now: Timestamp,
-        key: Option<&NewKey>,
-    ) -> Result<PostgresStore> {
-        self.create_with(identity, lineage, now, key, |_| Ok(()))?;
-        self.open(Some(identity))
-    }
-
-    /// Creates the state together with its content, at once.
-    ///
-    /// Fails if it exists, or if the server or `fill` refuses.
-    pub(crate) fn create_with(
-        &self,
-        identity: &Identity,
-        lineage: &str,
-        now: Timestamp,
-        key: Option<&NewKey>,
-        fill: impl FnOnce(&dyn Sql) -> sql::Result<()>,
-    ) -> Result<()> {
-        let session = self.0.session()?;
-        let session = held(&session);
-        let run = || -> sql::Result<bool> {
-            session.begin("READ WRITE", 0)?;
-            let made = (&*session as &dyn Sql).row(
-                "INSERT INTO nstance.states (cluster, shard, provider, lineage, serial, created_at,
-                     key_id, derivation)
-                 VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)
-                 ON CONFLICT DO NOTHING RETURNING state",
-                params![
-                    self.0.cluster,
-                    self.0.shard,
-                    identity.provider,
-                    lineage,
-                    now.0,
-                    key.map(|key| key.key.id().0),
-                    key.and_then(|key| key.derivation.as_ref().map(ToString::to_string)),
-                ],
-                |row| row.get::<i64>(0),
-            )?;
-            let Some(state) = made else {
-                session.roll_back();
-                return Ok(false);
-            };
-            session.batch(&format!("SET LOCAL nstance.state = '{state}'"))?;
-            fill(&*session)?;
-            session.store_ids()?;
-            session.batch("COMMIT")?;
-            Ok(true)
-        };
-        match run() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(StateError::Exists {
-                path: self.0.place.clone(),
-            }),
-            Err(error) => {
-                session.roll_back();
-                Err(self.0.failed(error))
-            }
-        }
-    }
-
-    /// Opens the state for reading and writing. Under the lock, it writes on the lock's session.
-    ///
-    /// Fails with [`StateError::NotFound`] if it doesn't exist, and if it belongs to another owner
-    /// than `expected`.
-    pub fn open(&self, expected: Option<&Identity>) -> Result<PostgresStore> {
-        SqlStore::of_writer(self.engine(expected, true)?)
-    }
-
-    /// Opens the state for reading.
-    ///
-    /// Fails as [`PostgresServer::open`] does.
-    pub fn open_read_only(&self, expected: Option<&Identity>) -> Result<PostgresStore> {
-        Ok(SqlStore::of_reader(self.engine(expected, false)?))
-    }
-
     fn engine(&self, expected: Option<&Identity>, writes: bool) -> Result<Postgres> {
-        let shared = Arc::clone(&self.0);
+        let shared = Arc::clone(&self.shared);
         let session = shared.session()?;
         let found = (&*held(&session) as &dyn Sql)
             .row(
@@ -242,19 +131,91 @@ impl PostgresServer {
             writes,
         })
     }
+}
 
-    /// Acquires the lock, which works without a state; waits up to `timeout`, and calls `on_wait`
-    /// once per holder.
-    ///
-    /// Fails with [`StateError::Locked`] after the timeout, and with [`StateError::Pooled`] if a
-    /// pooler lends out sessions for one transaction each.
-    pub fn lock(
+impl Backend for PostgresServer {
+    fn place(&self) -> PathBuf {
+        self.shared.place.clone()
+    }
+
+    fn prepare(&self) -> Result<Option<Prepared>> {
+        let shared = &self.shared;
+        let session = shared.connect()?;
+        let run = || -> sql::Result<Option<u32>> {
+            session.batch("BEGIN; SELECT pg_advisory_xact_lock(hashtext('nstance.schema'))")?;
+            let before = version(&session)?;
+            if before.is_none() {
+                session.batch(include_str!("schema_v1.sql"))?;
+            }
+            session.batch("COMMIT")?;
+            Ok(before)
+        };
+        let before = run().map_err(|error| {
+            session.roll_back();
+            shared.failed(error)
+        })?;
+        match before {
+            Some(found) if found > SCHEMA => Err(StateError::Newer {
+                path: shared.place.clone(),
+                found,
+                supported: SCHEMA,
+            }),
+            before => Ok(Some(Prepared {
+                before: before.unwrap_or(0),
+                now: SCHEMA,
+            })),
+        }
+    }
+
+    fn create(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        key: Option<&NewKey>,
+    ) -> Result<Box<dyn Store>> {
+        let key_id = key.map(|key| key.key.id().0);
+        let derivation = key.and_then(|key| key.derivation.as_ref().map(ToString::to_string));
+        self.shared.create(identity, lineage, |sql| {
+            sql.execute(
+                "UPDATE meta SET created_at = ?1, key_id = ?2, derivation = ?3",
+                params![now.0, key_id, derivation],
+            )
+            .map(drop)
+        })?;
+        self.open_to_write(Some(identity))
+    }
+
+    fn open_to_write(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        let store = SqlStore::of_writer(self.engine(expected, true)?)?;
+        Ok(self.with_keys(store))
+    }
+
+    fn open_to_read(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        let store = SqlStore::of_reader(self.engine(expected, false)?);
+        Ok(self.with_keys(store))
+    }
+
+    fn receive(&self, copy: &Path) -> Result<()> {
+        let source = SqliteStore::open_read_only(copy, None)?;
+        let meta = source.meta()?;
+        let mut result = Ok(());
+        source.engine.read(&mut |from| {
+            result = self.shared.create(&meta.identity, &meta.lineage, |to| {
+                crate::copy::copy(from, to)
+            });
+            Ok(())
+        })?;
+        result
+    }
+
+    fn lock(
         &self,
         info: LockInfo,
         timeout: Duration,
         on_wait: &mut dyn FnMut(&LockInfo),
-    ) -> Result<PostgresLock> {
-        let shared = &self.0;
+    ) -> Result<Box<dyn Held>> {
+        let shared = &self.shared;
         let session = shared.connect()?;
         shared.refuse_pooler(&session)?;
         let failed = |error| shared.failed(error);
@@ -274,65 +235,53 @@ impl PostgresServer {
         }
         lock::sign(&session, shared.lock, &info).map_err(failed)?;
         let session = Arc::new(Mutex::new(session));
-        *shared.writer() = Some(Arc::clone(&session));
-        Ok(PostgresLock {
+        *shared.writer() = Some(Writer {
+            session: Arc::clone(&session),
+            info: info.clone(),
+        });
+        Ok(Box::new(PostgresLock {
             shared: Arc::clone(shared),
             session,
             info,
-        })
+        }))
     }
 
-    /// The holder of the lock.
-    ///
-    /// Fails if the server can't be asked.
-    pub fn holder(&self) -> Result<Option<LockInfo>> {
-        let (is_held, info) = self.look()?;
-        Ok(is_held.then(|| info.unwrap_or_else(lock::unsigned)))
+    fn holder(&self) -> Result<Option<LockInfo>> {
+        self.shared.holder()
     }
 
-    /// The former holder of a lock whose session ended without saying so.
-    ///
-    /// Fails if the server can't be asked.
-    pub fn remains(&self) -> Result<Option<LockInfo>> {
-        let (is_held, info) = self.look()?;
+    fn remains(&self) -> Result<Option<LockInfo>> {
+        let (is_held, info) = self.shared.look()?;
         Ok(info.filter(|_| !is_held))
     }
 
-    /// Removes what a former holder left.
-    ///
-    /// Fails as [`crate::Lock::break_stale`] does.
-    pub fn break_stale(&self, id: &str) -> Result<LockInfo> {
-        let (is_held, info) = self.look()?;
+    fn break_stale(&self, id: &str) -> Result<LockInfo> {
+        let shared = &self.shared;
+        let (is_held, info) = shared.look()?;
         match info {
             info if is_held => Err(StateError::Locked {
                 holder: Box::new(info.unwrap_or_else(lock::unsigned)),
             }),
             None => Err(StateError::NotLocked {
-                path: self.0.place.clone(),
+                path: shared.place.clone(),
             }),
             Some(holder) if holder.id != id => Err(StateError::WrongLock {
                 asked: id.to_owned(),
                 holder: Box::new(holder),
             }),
             Some(holder) => {
-                let session = self.0.session()?;
-                let removed = lock::unsign(&held(&session), self.0.lock);
-                removed.map_err(|error| self.0.failed(error))?;
+                let session = shared.session()?;
+                let removed = lock::unsign(&held(&session), shared.lock, &holder);
+                removed.map_err(|error| shared.failed(error))?;
                 Ok(holder)
             }
         }
-    }
-
-    fn look(&self) -> Result<(bool, Option<LockInfo>)> {
-        let session = self.0.session()?;
-        let looked = lock::look(&held(&session), self.0.lock);
-        looked.map_err(|error| self.0.failed(error))
     }
 }
 
 impl fmt::Debug for PostgresServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "PostgresServer({})", self.0.place.display())
+        write!(formatter, "PostgresServer({})", self.shared.place.display())
     }
 }
 
@@ -352,7 +301,7 @@ fn version(session: &Session) -> sql::Result<Option<u32>> {
 }
 
 impl Shared {
-    fn writer(&self) -> MutexGuard<'_, Option<Arc<Mutex<Session>>>> {
+    fn writer(&self) -> MutexGuard<'_, Option<Writer>> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -360,8 +309,8 @@ impl Shared {
     ///
     /// Fails if the server can't be reached, or if its tables are of another version.
     fn session(&self) -> Result<Arc<Mutex<Session>>> {
-        if let Some(session) = &*self.writer() {
-            return Ok(Arc::clone(session));
+        if let Some(writer) = &*self.writer() {
+            return Ok(Arc::clone(&writer.session));
         }
         let session = self.connect()?;
         self.vet(&session)?;
@@ -426,31 +375,92 @@ impl Shared {
         Ok(())
     }
 
+    /// Creates the state with its content, at once. Replaces a state that was moved away.
+    ///
+    /// Fails if it exists, or if the server or `fill` refuses.
+    fn create(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+        fill: impl FnOnce(&dyn Sql) -> sql::Result<()>,
+    ) -> Result<()> {
+        let session = self.session()?;
+        let session = held(&session);
+        let run = || -> sql::Result<bool> {
+            session.begin("READ WRITE", 0)?;
+            session.execute(
+                "DELETE FROM nstance.states
+                 WHERE cluster = ?1 AND shard = ?2 AND moved_to IS NOT NULL",
+                params![self.cluster, self.shard],
+            )?;
+            let made = (&*session as &dyn Sql).row(
+                "INSERT INTO nstance.states (cluster, shard, provider, lineage, serial, created_at)
+                 VALUES (?1, ?2, ?3, ?4, 0, 0) ON CONFLICT DO NOTHING RETURNING state",
+                params![self.cluster, self.shard, identity.provider, lineage],
+                |row| row.get::<i64>(0),
+            )?;
+            let Some(state) = made else {
+                return Ok(false);
+            };
+            session.batch(&format!("SET LOCAL nstance.state = '{state}'"))?;
+            fill(&*session)?;
+            session.store_ids()?;
+            session.batch("COMMIT")?;
+            Ok(true)
+        };
+        let created = run();
+        if !matches!(created, Ok(true)) {
+            session.roll_back();
+        }
+        match created {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StateError::Exists {
+                path: self.place.clone(),
+            }),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Whether a session holds the lock, and who the latest holder was.
+    ///
+    /// Fails if the server can't be asked.
+    fn look(&self) -> Result<(bool, Option<LockInfo>)> {
+        let session = self.session()?;
+        let looked = lock::look(&held(&session), self.lock);
+        looked.map_err(|error| self.failed(error))
+    }
+
+    fn holder(&self) -> Result<Option<LockInfo>> {
+        let (is_held, info) = self.look()?;
+        Ok(is_held.then(|| info.unwrap_or_else(lock::unsigned)))
+    }
+
     fn failed(&self, error: sql::Error) -> StateError {
         StateError::sql(&self.place, error)
     }
 }
 
 /// A held lock of a state. It ends when it is dropped, and with its session.
-pub struct PostgresLock {
+struct PostgresLock {
     shared: Arc<Shared>,
     session: Arc<Mutex<Session>>,
     info: LockInfo,
 }
 
-impl PostgresLock {
-    /// The information in this lock.
-    pub fn info(&self) -> &LockInfo {
+impl Held for PostgresLock {
+    fn info(&self) -> &LockInfo {
         &self.info
     }
 }
 
 impl Drop for PostgresLock {
     fn drop(&mut self) {
-        self.shared.writer().take();
+        let mut writer = self.shared.writer();
+        writer.take_if(|writer| Arc::ptr_eq(&writer.session, &self.session));
+        drop(writer);
         let session = held(&self.session);
         // If this fails, the session is over, and the lock with it.
-        let _ = lock::unsign(&session, self.shared.lock);
+        let _ = lock::unsign(&session, self.shared.lock, &self.info);
         let _ = session.batch("SELECT pg_advisory_unlock_all()");
     }
 }
@@ -478,35 +488,48 @@ impl Postgres {
         session.batch("SELECT 1 FROM meta FOR UPDATE")
     }
 
-    /// Whether this process holds the lock.
-    fn is_writer(&self) -> bool {
+    /// Who holds the lock with this session, if it does.
+    fn writer(&self) -> Option<LockInfo> {
         let writer = self.shared.writer();
+        let own = |writer: &&Writer| Arc::ptr_eq(&writer.session, &self.session);
         writer
             .as_ref()
-            .is_some_and(|writer| Arc::ptr_eq(writer, &self.session))
+            .filter(own)
+            .map(|writer| writer.info.clone())
     }
 
     /// Replaces a session that was lost, with its lock if it had that. Returns the latest commit
     /// under a lock.
     ///
-    /// Fails with [`StateError::Lost`] if the server stays away, or if another has the lock.
+    /// Fails with [`StateError::Lost`] if the server stays away, and with [`StateError::Fenced`] if
+    /// another has the lock.
     fn revive(&self, session: &mut Session, why: &StateError) -> Result<Option<String>> {
         let shared = &self.shared;
-        let is_writer = self.is_writer();
-        let lost = || StateError::Lost {
-            path: shared.place.clone(),
-            why: why.to_string(),
-        };
+        let own = self.writer();
         let started = Instant::now();
         let revived = loop {
-            let attempt = shared.connect().ok().filter(|session| {
-                !is_writer || lock::try_take(session, shared.lock).unwrap_or(false)
-            });
-            match attempt {
-                Some(session) => break session,
-                None if started.elapsed() >= REVIVAL => return Err(lost()),
-                None => thread::sleep(INTERVAL),
+            if let Ok(session) = shared.connect() {
+                let Some(own) = &own else { break session };
+                if lock::try_take(&session, shared.lock).unwrap_or(false) {
+                    break session;
+                }
+                // The server may take the lost session for alive; another holder has signed.
+                let looked = lock::look(&session, shared.lock);
+                if let Ok((true, Some(holder))) = looked
+                    && holder != *own
+                {
+                    return Err(StateError::Fenced {
+                        path: shared.place.clone(),
+                    });
+                }
             }
+            if started.elapsed() >= REVIVAL {
+                return Err(StateError::Lost {
+                    path: shared.place.clone(),
+                    why: why.to_string(),
+                });
+            }
+            thread::sleep(INTERVAL);
         };
         let of = "SELECT commit_id FROM nstance.states WHERE state = ?1";
         let latest = (&revived as &dyn Sql)
@@ -523,7 +546,7 @@ impl Engine for Postgres {
     }
 
     fn holder(&self) -> Result<Option<LockInfo>> {
-        PostgresServer(Arc::clone(&self.shared)).holder()
+        self.shared.holder()
     }
 
     fn read(&self, read: &mut dyn FnMut(&dyn Sql) -> Result<()>) -> Result<()> {
@@ -564,7 +587,7 @@ impl Engine for Postgres {
         let id = commit_id()?;
         let commit = || -> sql::Result<()> {
             session.store_ids()?;
-            if self.is_writer() {
+            if self.writer().is_some() {
                 session.execute("UPDATE meta SET commit_id = ?1", params![id])?;
             }
             session.batch("COMMIT")
@@ -585,6 +608,21 @@ impl Engine for Postgres {
 
     fn damage(&self) -> &'static [Check] {
         &[]
+    }
+
+    fn backup(&self, to: &Path) -> Result<()> {
+        let mut result = Ok(());
+        self.read(&mut |from| {
+            let meta = sql_store::meta(from).map_err(|error| self.shared.failed(error))?;
+            files::create_parents(to)?;
+            result = sqlite::copy_to_file(from, to, &meta.identity, &meta.lineage);
+            Ok(())
+        })?;
+        result
+    }
+
+    fn set_busy_timeout(&mut self, _timeout: Duration) -> Result<()> {
+        Ok(())
     }
 }
 

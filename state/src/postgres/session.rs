@@ -139,6 +139,11 @@ impl Sql for Session {
         Ok(last + 1)
     }
 
+    fn raise_id(&self, table: &str, to: i64) -> sql::Result<()> {
+        self.ids.borrow_mut().insert(table.to_owned(), to);
+        Ok(())
+    }
+
     fn schema_version(&self) -> sql::Result<u32> {
         Ok(SCHEMA)
     }

@@ -4,6 +4,8 @@
 
 mod alike;
 mod contents;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod rollouts;
 
 use std::collections::BTreeMap;
@@ -820,6 +822,23 @@ macro_rules! every_store {
             $(#[test] fn $check() {
                 let key = nstance_state::Key::generate().unwrap();
                 super::$check(&super::Sqlite::new(Some(key)))
+            })*
+        }
+        #[cfg(feature = "postgres")]
+        mod on_postgres {
+            $(#[test] fn $check() {
+                if let Some(subject) = super::postgres::Server::new(None) {
+                    super::$check(&subject);
+                }
+            })*
+        }
+        #[cfg(feature = "postgres")]
+        mod sealed_on_postgres {
+            $(#[test] fn $check() {
+                let key = nstance_state::Key::generate().unwrap();
+                if let Some(subject) = super::postgres::Server::new(Some(key)) {
+                    super::$check(&subject);
+                }
             })*
         }
         mod memory {
