@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use nstance_state::{Lock, RolloutId, SqliteStore, Store as _, Write};
+use nstance_state::{Held, RolloutId, Store, Write};
 
 use super::approval::refuse_stale;
 use super::console;
@@ -49,7 +49,7 @@ pub struct LockedShard<'s, 'g> {
     /// Its groups, if a plan is made.
     prepared: Option<Prepared<'s>>,
     cloud: Box<dyn Cloud>,
-    lock: Lock,
+    lock: Box<dyn Held>,
 }
 
 /// A shard with a plan that is ready to be applied.
@@ -61,8 +61,8 @@ pub struct ReadyShard<'s, 'g> {
     digest: Option<String>,
     caches: Caches,
     cloud: Box<dyn Cloud>,
-    store: Option<SqliteStore>,
-    lock: Lock,
+    store: Option<Box<dyn Store>>,
+    lock: Box<dyn Held>,
     /// The rollout that the plan continues.
     continued: Option<Continued>,
 }
@@ -112,14 +112,14 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             let size = sizes.get(address.group.as_str());
             size.is_some_and(|size| address.slot < *size)
         })?;
-        if let Some(state) = &store
+        if let Some(state) = store.as_deref()
             && let Some(found) = OpenRollout::of(state)?
             && found.has_digest(&saved.digest)
             && let Ok(continued) = self.continued(state, &found)?
         {
             return Ok(self.go_on(store, found.plan, continued));
         }
-        let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
+        let snapshot = store.as_ref().map(|store| store.snapshot()).transpose()?;
         let clock = &*self.session.clock;
         let moved = moved_on(
             &saved.plan,
@@ -133,7 +133,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             PlanError::Cloud { doing, error }
         })?;
         refuse_stale(&moved)?;
-        refuse_rolled_back(store.as_ref(), &saved.plan, retries)?;
+        refuse_rolled_back(store.as_deref(), &saved.plan, retries)?;
         Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
     }
 
@@ -154,7 +154,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         let options = shape.options(self.session, chosen, false)?;
         let mut open = None;
         let mut why_not = None;
-        if let Some(state) = &store
+        if let Some(state) = store.as_deref()
             && let Some(found) = OpenRollout::of(state)?
         {
             if found.is_continued_by(&options, shape.refresh_images) {
@@ -177,7 +177,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         let mut made = plan::make_of(
             self.session,
             prepared,
-            store.as_mut(),
+            store.as_deref_mut(),
             cloud,
             images,
             &options,
@@ -191,7 +191,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             note.detail = why_not;
             made.findings.push(note);
         }
-        refuse_rolled_back(store.as_ref(), &made.plan, retries)?;
+        refuse_rolled_back(store.as_deref(), &made.plan, retries)?;
         let findings = plan::all_findings(self.session, made.findings);
         let work = self.work(store, made.plan, None, made.caches);
         Ok((work, findings))
@@ -199,7 +199,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
 
     fn work(
         self,
-        store: Option<SqliteStore>,
+        store: Option<Box<dyn Store>>,
         plan: Plan,
         digest: Option<String>,
         caches: Caches,
@@ -222,7 +222,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
     /// Fails if the state or the cloud fails.
     fn continued(
         &self,
-        store: &SqliteStore,
+        store: &dyn Store,
         found: &OpenRollout,
     ) -> Result<Result<Continued, String>, Failure> {
         let OpenRollout { stored, plan } = found;
@@ -260,7 +260,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
     /// The shard with the plan of a rollout that goes on.
     fn go_on(
         self,
-        store: Option<SqliteStore>,
+        store: Option<Box<dyn Store>>,
         plan: Plan,
         continued: Continued,
     ) -> ReadyShard<'s, 'g> {
@@ -281,7 +281,10 @@ impl<'s, 'g> LockedShard<'s, 'g> {
     /// address is still configured.
     ///
     /// Fails if the state or the cloud fails.
-    fn settled(&self, wanted: &dyn Fn(&Address) -> bool) -> Result<Option<SqliteStore>, Failure> {
+    fn settled(
+        &self,
+        wanted: &dyn Fn(&Address) -> bool,
+    ) -> Result<Option<Box<dyn Store>>, Failure> {
         let session = self.session;
         let Some(mut store) = session.open_to_write()? else {
             return Ok(None);
@@ -289,10 +292,10 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         if store.open_intents()?.is_empty() {
             return Ok(Some(store));
         }
-        back_up(session, &store)?;
+        back_up(session, &*store)?;
         let owner = self.owner();
         let settled = recover_with_entry(
-            &mut store,
+            &mut *store,
             &*self.cloud,
             &*session.clock,
             &owner,
@@ -324,7 +327,7 @@ fn canaries_left(plan: &Plan, group: &str, rollout: &Rollout, starts: &Starts) -
 
 /// Fails if the plan was rolled back, unless it is retried.
 fn refuse_rolled_back(
-    store: Option<&SqliteStore>,
+    store: Option<&dyn Store>,
     plan: &Plan,
     retries: bool,
 ) -> Result<(), Failure> {
@@ -395,7 +398,7 @@ impl ReadyShard<'_, '_> {
     pub fn leave(self) -> Result<ShardOutcome, Failure> {
         if let Some(mut store) = self.store {
             let now = self.session.clock.now();
-            self.caches.save(&mut store, now)?;
+            self.caches.save(&mut *store, now)?;
             // Groups that are as configured are good.
             let good = rollout_record::last_good(&self.plan);
             let mut writes: Vec<Write> = good.map(|(_, write)| write).collect();
@@ -441,12 +444,12 @@ impl ReadyShard<'_, '_> {
         let now = session.clock.now();
         let mut store = match self.store {
             Some(store) => {
-                back_up(session, &store)?;
+                back_up(session, &*store)?;
                 store
             }
             None => session.create_state(&plan.identity(), &plan.lineage)?,
         };
-        self.caches.save(&mut store, now)?;
+        self.caches.save(&mut *store, now)?;
         let nonce_command = &session.config().nonce_command;
         let limits = Limits {
             parallelism: session
@@ -469,7 +472,7 @@ impl ReadyShard<'_, '_> {
             ),
             None => (
                 Starts::default(),
-                RolloutRecord::of_new(plan, self.digest.as_deref(), &store)?,
+                RolloutRecord::of_new(plan, self.digest.as_deref(), &*store)?,
             ),
         };
         let goes_back = matches!(record, RolloutRecord::GoingBack(_));
@@ -484,7 +487,7 @@ impl ReadyShard<'_, '_> {
                 starts,
             },
             World {
-                store: &mut store,
+                store: &mut *store,
                 cloud,
                 clock: &*session.clock,
                 exporter: &exporter,
@@ -506,7 +509,7 @@ impl ReadyShard<'_, '_> {
             failure.code = signals.code().unwrap_or(exit::ERROR);
             failure
         })?;
-        self.lock.release();
+        drop(self.lock);
         Ok(board.aside(|| conclude(session, plan, &applied, goes_back, signals.code())))
     }
 }
@@ -516,6 +519,6 @@ impl ReadyShard<'_, '_> {
 /// Fails if the configuration or a template has an error.
 fn prepare<'s>(session: &'s Session<'_>) -> Result<Prepared<'s>, Failure> {
     let store = session.open_to_read()?;
-    plan::prepare(session, store.as_ref())
+    plan::prepare(session, store.as_deref())
         .map_err(|findings| plan::all_findings(session, findings).into())
 }

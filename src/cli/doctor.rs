@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::{Lock, StateError, backups};
+use nstance_state::{Backend, StateError, backups};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -122,15 +122,19 @@ fn doctor(
 ///
 /// Fails if the path of the state is invalid.
 fn gather(session: &Session<'_>) -> Result<Local, Failure> {
-    let path = session.state_path()?;
-    let backups = backups::in_folder(&backups::folder_of(&path)).unwrap_or_default();
-    let mut files = vec![(path.clone(), true)];
+    let backend = session.backend()?;
+    let mut files = Vec::new();
+    let mut backups = Vec::new();
+    if let Some(file) = backend.file() {
+        files.push((file.to_owned(), true));
+        backups = backups::in_folder(&backups::folder_of(file)).unwrap_or_default();
+    }
     files.push((session.home().join("key"), false));
     files.extend(backups.iter().map(|backup| (backup.clone(), false)));
     Ok(Local {
-        state: look(session, &path),
-        holder: Lock::peek(&path).unwrap_or_default(),
-        remains: Lock::remains(&path).unwrap_or_default(),
+        state: look(session, backend),
+        holder: session.holder(),
+        remains: backend.remains().unwrap_or_default(),
         files: files
             .iter()
             .filter_map(|(path, is_written)| facts(path, *is_written))
@@ -139,7 +143,7 @@ fn gather(session: &Session<'_>) -> Result<Local, Failure> {
             .iter()
             .map(|backup| backup.display().to_string())
             .collect(),
-        path: path.display().to_string(),
+        path: backend.place().display().to_string(),
     })
 }
 
@@ -157,9 +161,9 @@ fn facts(path: &Path, is_written: bool) -> Option<FileFacts> {
 }
 
 /// Opens the state, if possible. Failing to open it is a finding, not an error.
-fn look(session: &Session<'_>, path: &Path) -> State {
+fn look(session: &Session<'_>, backend: &dyn Backend) -> State {
     let open = || -> Result<State, StateError> {
-        let store = session.find_state(path)?;
+        let store = backend.open_to_read(Some(&session.identity()))?;
         let problems = store.check()?;
         let latest = store.history(1)?.into_iter().next().map(Box::new);
         let meta = store.meta()?;
@@ -240,7 +244,13 @@ fn compare(
         }
     };
     let mut store = session.open_to_read()?;
-    let made = match try_make(session, store.as_mut(), Some(&*cloud), false, &everything) {
+    let made = match try_make(
+        session,
+        store.as_deref_mut(),
+        Some(&*cloud),
+        false,
+        &everything,
+    ) {
         Err(error @ PlanError::Cloud { .. }) => {
             let examination = cloud::unasked(Failure::from(error).findings);
             return Ok((examination, Diagnostics::default()));

@@ -77,7 +77,13 @@ fn drift(
     let options = shape.options(session, chosen, false)?;
     let mut store = session.open_to_read()?;
     let cloud = session.cloud()?;
-    let made = make(session, store.as_mut(), Some(&*cloud), false, &options)?;
+    let made = make(
+        session,
+        store.as_deref_mut(),
+        Some(&*cloud),
+        false,
+        &options,
+    )?;
     keep(session, made.caches);
     let against_config = command.against == Against::Config;
     let mut findings = all_findings(session, made.findings);

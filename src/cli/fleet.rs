@@ -4,7 +4,7 @@
 //! output: one text after another, or one list of documents. Must not: know what a command does.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ impl<'g> Fleet<'g> {
     pub fn twice(&self) -> Diagnostics {
         let mut findings = Diagnostics::default();
         let mut shards: HashMap<(String, String), String> = HashMap::new();
-        let mut states: HashMap<PathBuf, String> = HashMap::new();
+        let mut states: HashMap<&Path, String> = HashMap::new();
         for session in &self.shards {
             let identity = session.identity();
             let id = &session.config().shard.id;
@@ -179,8 +179,10 @@ impl<'g> Fleet<'g> {
                 );
                 continue;
             }
-            if let Ok(path) = session.state_path()
-                && let Some(first) = states.insert(path.clone(), name.clone())
+            // Other storage holds the states of many shards.
+            if let Ok(backend) = session.backend()
+                && let Some(path) = backend.file()
+                && let Some(first) = states.insert(path, name.clone())
             {
                 findings.push(
                     Diagnostic::error(format!(

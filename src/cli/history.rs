@@ -4,7 +4,7 @@
 //! change anything.
 
 use clap::Args;
-use nstance_state::{Apply, HistoryIds, HistoryItem, SqliteStore};
+use nstance_state::{Apply, HistoryIds, HistoryItem, Store};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -36,12 +36,12 @@ pub struct History {
 pub fn history(session: &Session<'_>, command: &History) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     match command.id {
-        Some(id) => entry(session, &store, &find(&store, id)?),
-        None => page(session, &store, command),
+        Some(id) => entry(session, &*store, &find(&*store, id)?),
+        None => page(session, &*store, command),
     }
 }
 
-fn page(session: &Session<'_>, store: &SqliteStore, command: &History) -> Result<Reply, Failure> {
+fn page(session: &Session<'_>, store: &dyn Store, command: &History) -> Result<Reply, Failure> {
     let mut entries = store.history(usize::MAX >> 1)?;
     entries.retain(|entry| command.before.is_none_or(|before| entry.id.0 < before));
     let more = entries.len().saturating_sub(command.limit);
@@ -77,7 +77,7 @@ fn page(session: &Session<'_>, store: &SqliteStore, command: &History) -> Result
     Ok(reply)
 }
 
-fn entry(session: &Session<'_>, store: &SqliteStore, entry: &Apply) -> Result<Reply, Failure> {
+fn entry(session: &Session<'_>, store: &dyn Store, entry: &Apply) -> Result<Reply, Failure> {
     let items = store.history_items(entry.id)?;
     if session.globals.json {
         let mut document = entry_json(entry);

@@ -33,7 +33,7 @@ fn images(session: &Session<'_>, command: &Images) -> Result<Reply, Failure> {
     let store = session.open_to_read()?;
     let rows = store
         .as_ref()
-        .map(nstance_state::SqliteStore::images)
+        .map(|store| store.images())
         .transpose()?
         .unwrap_or_default();
     drop(store);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use nstance_state::{SqliteStore, Store};
+use nstance_state::{Store, Write};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -89,7 +89,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
     };
     let _lock = session.lock("import")?;
     let mut store = session.open_to_write()?;
-    let wanted = wanted(session, store.as_mut(), address, &observation)?;
+    let wanted = wanted(session, store.as_deref_mut(), address, &observation)?;
     let mut store = if let Some(store) = store {
         store
     } else {
@@ -99,7 +99,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
         session.create_state(&identity, &lineage)?
     };
     debug_assert_eq!(group_name, address.group);
-    record(session, &mut store, address, &observation, wanted)?;
+    record(session, &mut *store, address, &observation, wanted)?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
     }
@@ -121,7 +121,7 @@ fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
 /// Fails if it can't be rendered.
 fn wanted(
     session: &Session<'_>,
-    store: Option<&mut SqliteStore>,
+    store: Option<&mut (dyn Store + 'static)>,
     address: &Address,
     observation: &Observation,
 ) -> Result<Wanted, Failure> {
@@ -173,7 +173,7 @@ fn wanted(
 
 fn record(
     session: &Session<'_>,
-    store: &mut SqliteStore,
+    store: &mut dyn Store,
     address: &Address,
     observation: &Observation,
     wanted: Wanted,
@@ -246,8 +246,10 @@ fn record(
         before: None,
         after: Some(record.clone()),
     };
-    operate(session, store, "import", &[step], |transaction| {
-        transaction.put_spec(side.digest, &side.spec.to_bytes())?;
-        transaction.put_record(record)
-    })
+    let spec = Write::PutSpec {
+        digest: side.digest,
+        bytes: side.spec.to_bytes(),
+    };
+    let change = vec![spec, Write::PutRecord(Box::new(record))];
+    operate(session, store, "import", &[step], change)
 }

@@ -105,6 +105,23 @@ impl Keyring {
         Ok(key.into())
     }
 
+    /// The key for a state that several machines use: one that the user gave, since a key file
+    /// beside the configuration is only here.
+    ///
+    /// Fails if none was given, or if it can't be read.
+    pub fn given(&self) -> Result<NewKey, Failure> {
+        let is_given = self.variable.is_some() || self.named || self.passphrase.is_some();
+        match self.present()? {
+            Some(key) if is_given => Ok(key),
+            _ => Err(Failure::new(
+                Diagnostic::error(
+                    "a state that several machines use needs a key that they all have",
+                )
+                .hint("Set NSTANCE_STATE_KEY or NSTANCE_STATE_PASSPHRASE, or pass --key-file FILE"),
+            )),
+        }
+    }
+
     /// A new key derived from a passphrase.
     ///
     /// Fails if the system supplies no random bytes.
@@ -422,4 +439,34 @@ pub fn failure(error: KeyError) -> Failure {
 
 fn random(error: RandomError) -> Failure {
     Failure::say(format!("no key can be made: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_that_several_machines_use_gets_no_key_from_beside_the_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("key");
+        let first = KeyFile::new(file.clone()).put_new().unwrap();
+        let ring = |variable: Option<&Key>, named, passphrase: Option<&str>| Keyring {
+            variable: variable.map(Key::to_text),
+            passphrase: passphrase.map(|phrase| Zeroizing::new(phrase.to_owned())),
+            file: KeyFile::new(file.clone()),
+            named,
+            made: Mutex::default(),
+        };
+        let other = Key::generate().unwrap();
+        assert_eq!(ring(None, true, None).given().unwrap().key, first);
+        assert_eq!(ring(Some(&other), false, None).given().unwrap().key, other);
+        let unnamed = ring(None, false, None);
+        assert_eq!(unnamed.present().unwrap().unwrap().key, first);
+        let refused = unnamed.given().unwrap_err().findings;
+        let said = refused.iter().next().unwrap().summary.clone();
+        assert!(said.contains("needs a key that they all have"), "{said}");
+        fs::remove_file(&file).unwrap();
+        let made = ring(None, false, Some("of words")).given().unwrap();
+        assert!(made.derivation.is_some());
+    }
 }

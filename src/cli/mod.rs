@@ -6,6 +6,7 @@
 pub mod apply;
 pub mod apply_shard;
 pub mod approval;
+mod backend;
 pub mod completions;
 pub mod console;
 pub mod convert;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::{Lock, LockInfo, SqliteStore, Store};
+use nstance_state::{LockInfo, Store};
 
 use super::console;
 use super::failure::Failure;
@@ -114,7 +114,7 @@ fn plan(
     };
     let made = make(
         session,
-        store.as_mut(),
+        store.as_deref_mut(),
         cloud.as_deref(),
         command.shape.refresh_images,
         &options,
@@ -130,7 +130,7 @@ fn plan(
         caches,
         ..
     } = made;
-    if let Some(state) = &store {
+    if let Some(state) = store.as_deref() {
         if let Some(found) = OpenRollout::of(state)? {
             let continues = found.is_continued_by(&options, command.shape.refresh_images);
             findings.extend(found.note(session, &plan, continues, file.is_some()));
@@ -186,7 +186,7 @@ pub fn given(globals: &Globals) -> String {
 /// Compiles the groups of a shard; bodies of URLs that can't be fetched come from `store`.
 pub fn prepare<'s>(
     session: &'s Session<'_>,
-    store: Option<&SqliteStore>,
+    store: Option<&dyn Store>,
 ) -> Result<Prepared<'s>, Diagnostics> {
     let (config, loaded) = (session.config(), &session.loaded);
     let kept = |url: &str| {
@@ -209,7 +209,7 @@ pub fn prepare<'s>(
 /// Fails if planning fails; errors include the findings of loading.
 pub fn make<'s>(
     session: &'s Session<'_>,
-    store: Option<&mut SqliteStore>,
+    store: Option<&mut (dyn Store + 'static)>,
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
@@ -223,14 +223,13 @@ pub fn make<'s>(
 /// Makes a plan, like [`make`], but fails with the original error.
 pub fn try_make<'s>(
     session: &'s Session<'_>,
-    store: Option<&mut SqliteStore>,
+    store: Option<&mut (dyn Store + 'static)>,
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
 ) -> Result<PlanOutput<'s>, PlanError> {
     let prepared = prepare(session, store.as_deref()).map_err(PlanError::Findings)?;
-    let path = session.state_path().ok();
-    let holder = path.and_then(|path| Lock::peek(&path).ok().flatten());
+    let holder = session.holder();
     make_of(
         session,
         prepared,
@@ -248,7 +247,7 @@ pub fn try_make<'s>(
 pub fn make_of<'s>(
     session: &'s Session<'_>,
     prepared: Prepared<'s>,
-    store: Option<&mut SqliteStore>,
+    store: Option<&mut (dyn Store + 'static)>,
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
@@ -297,12 +296,12 @@ pub(super) fn keep(session: &Session<'_>, caches: Caches) {
     }
     // Cache entries may contain secrets, so only an encrypted state keeps them. A plan also doesn't
     // migrate the schema.
-    let is_sealed = |store: &SqliteStore| store.meta().is_ok_and(|meta| meta.key.is_some());
+    let is_sealed = |store: &dyn Store| store.meta().is_ok_and(|meta| meta.key.is_some());
     let is_ready = session
         .open_to_read()
-        .is_ok_and(|store| store.is_some_and(|store| !store.is_outdated() && is_sealed(&store)));
+        .is_ok_and(|store| store.is_some_and(|store| !store.is_outdated() && is_sealed(&*store)));
     if is_ready && let Ok(Some(mut store)) = session.open_as_it_is() {
         let _ = store.set_busy_timeout(std::time::Duration::from_millis(200));
-        let _ = caches.save(&mut store, session.clock.now());
+        let _ = caches.save(&mut *store, session.clock.now());
     }
 }

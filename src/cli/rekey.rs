@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use nstance_state::{ApplyStatus, Key, NewKey};
+use nstance_state::{ApplyStatus, Key, NewKey, Write};
 use zeroize::Zeroizing;
 
 use super::failure::{Failure, Failures};
@@ -104,11 +104,16 @@ fn rekey(
     }
     // From here on, both keys are available: the new one is stored, and the old one was kept.
     session.keys.remember(&new.key);
-    store.transaction(session.clock.now().into(), |transaction| {
-        let apply = transaction.start_apply(entry("state rekey", None))?;
-        transaction.rekey(&new)?;
-        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")
-    })?;
+    let batch = vec![
+        Write::StartApply(entry("state rekey", None)),
+        Write::Rekey(new.clone()),
+        Write::FinishApply {
+            id: None,
+            status: ApplyStatus::Succeeded,
+            summary_json: "{}".to_owned(),
+        },
+    ];
+    store.commit(session.clock.now().into(), batch)?;
     let scrubbed = store.scrub()?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
@@ -158,6 +163,13 @@ fn new_key(
                 None => make(file)?,
             };
             (key.into(), format!("the first of {file}"))
+        }
+        Source::Generated if !session.backend()?.makes_keys() => {
+            return Err(Failure::new(
+                Diagnostic::error("no key is made for a state that several machines use").hint(
+                    format!("Give one of --new-key-file, {NEW_KEY} and {NEW_PASSPHRASE}"),
+                ),
+            ));
         }
         Source::Generated => {
             let file = session.keys.file();

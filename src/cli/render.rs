@@ -220,14 +220,14 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         strict: session.config().strict || session.globals.strict,
         ..Options::default()
     };
-    let prepared = prepare(session, store.as_ref()).map_err(PlanError::Findings)?;
+    let prepared = prepare(session, store.as_deref()).map_err(PlanError::Findings)?;
     let made = pipeline::plan(Request {
         config: session.config(),
         sources: &session.loaded.sources,
         document: None,
         manifest: None,
         prepared,
-        store: store.as_mut().map(|store| store as &mut dyn Store),
+        store: store.as_deref_mut().map(|store| store as &mut dyn Store),
         cloud: cloud.as_deref(),
         observe: false,
         running: None,

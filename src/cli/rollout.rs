@@ -7,8 +7,7 @@ use std::collections::HashSet;
 
 use clap::{Args, Subcommand};
 use nstance_state::{
-    Lock, NewRequest, Rollout, RolloutGroup, RolloutRequest, RolloutStatus, SqliteStore,
-    StateError, Store, Write,
+    NewRequest, Rollout, RolloutGroup, RolloutRequest, RolloutStatus, StateError, Store, Write,
 };
 use serde_json::{Value, json};
 
@@ -64,7 +63,7 @@ impl OpenRollout {
             let hint = "To continue the rollout, run `nstance apply` without a saved plan";
             return Some(self.superseded_by(plan)?.hint(hint));
         }
-        Some(self.unfinished(holder(session)))
+        Some(self.unfinished(session.holder().is_some()))
     }
 
     /// The warning that another plan, which is applied, ends it.
@@ -107,7 +106,7 @@ impl OpenRollout {
 ///
 /// Fails if the state can't be read.
 pub fn rolled_back(
-    store: &SqliteStore,
+    store: &dyn Store,
     plan: &Plan,
     severity: Severity,
 ) -> Result<Option<Diagnostic>, StateError> {
@@ -216,19 +215,13 @@ fn status(session: &Session<'_>, group: Option<&AllowedGroups>) -> Result<Reply,
         stored,
         plan,
         requests,
-        is_running: holder(session),
+        is_running: session.holder().is_some(),
     };
     Ok(if session.globals.json {
         Reply::document(status.document())
     } else {
         Reply::text(status.text(session))
     })
-}
-
-/// Whether a process holds the state's lock.
-fn holder(session: &Session<'_>) -> bool {
-    let path = session.state_path().ok();
-    path.is_some_and(|path| Lock::peek(&path).ok().flatten().is_some())
 }
 
 /// What a status means, given whether an apply runs.
@@ -385,7 +378,7 @@ fn ask(
     group: Option<&AllowedGroups>,
 ) -> Result<Reply, Failure> {
     let mut store = session.open_as_it_is()?.ok_or_else(no_rollout)?;
-    let Some(OpenRollout { plan, .. }) = OpenRollout::of(&store)? else {
+    let Some(OpenRollout { plan, .. }) = OpenRollout::of(&*store)? else {
         return Err(Failure::new(
             Diagnostic::error("no rollout is open in this state")
                 .hint("`nstance rollout status` shows the latest one"),
@@ -410,7 +403,7 @@ fn ask(
     };
     store.commit(session.clock.now().into(), vec![Write::AddRequest(asked)])?;
     let whom = group.unwrap_or_else(|| "all groups".to_owned());
-    let reader = if holder(session) {
+    let reader = if session.holder().is_some() {
         "The running apply reads it within a second"
     } else {
         "The next `nstance apply` reads it"

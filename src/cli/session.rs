@@ -7,17 +7,17 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nstance_state::{
-    Derivation, Document, Identity, Key, Keys, Lock, LockInfo, NewKey, SqliteStore, StateError,
-    backups,
+    Backend, Derivation, Document, Held, Identity, Key, Keys, LockInfo, NewKey, StateError, Store,
+    Write, backups,
 };
 use serde_json::Value;
 
 use super::failure::Failure;
 use super::keys::Keyring;
-use super::{Globals, console};
+use super::{Globals, backend, console};
 use crate::address::in_shard;
 use crate::check::Purpose;
 use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
@@ -51,6 +51,7 @@ pub struct Session<'g> {
     pub label: Option<String>,
     /// The keys of states and plans.
     pub keys: Arc<Keyring>,
+    backend: OnceLock<Box<dyn Backend>>,
 }
 
 impl<'g> Session<'g> {
@@ -63,6 +64,7 @@ impl<'g> Session<'g> {
             clock: clock(globals),
             label: None,
             keys,
+            backend: OnceLock::new(),
         }
     }
 
@@ -366,86 +368,54 @@ impl<'g> Session<'g> {
 }
 
 impl Session<'_> {
-    /// The path of the state.
+    /// The storage of the state. Everything goes through this one: a process that holds the lock
+    /// may have to write through the connection that holds it.
     ///
     /// Fails if the state's URL is invalid.
-    pub fn state_path(&self) -> Result<PathBuf, Failure> {
-        let identity = self.identity();
-        let Some(url) = &self.globals.state else {
-            return Ok(self
-                .home()
-                .join(&identity.cluster)
-                .join(format!("{}.db", identity.shard)));
+    pub fn backend(&self) -> Result<&dyn Backend, Failure> {
+        if let Some(backend) = self.backend.get() {
+            return Ok(&**backend);
+        }
+        let (identity, keys) = (self.identity(), self.keys());
+        let made = if let Some(url) = &self.globals.state {
+            backend::of_url(url, &identity, keys)?
+        } else {
+            let folder = self.home().join(identity.cluster);
+            backend::of_file(folder.join(format!("{}.db", identity.shard)), keys)
         };
-        let path = match url.split_once(':') {
-            Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
-            Some((scheme @ ("postgres" | "postgresql" | "s3" | "gs"), _)) => {
-                return Err(Failure::new(
-                    Diagnostic::error(format!(
-                        "states on `{scheme}` aren't built into this version"
-                    ))
-                    .hint("Use a file: --state sqlite:PATH"),
-                ));
-            }
-            Some((scheme, rest)) if rest.starts_with("//") => {
-                return Err(Failure::new(
-                    Diagnostic::error(format!("`{scheme}` is no kind of state"))
-                        .hint("Use a file: --state sqlite:PATH"),
-                ));
-            }
-            _ => url.as_str(),
-        };
-        Ok(path
-            .replace("{cluster}", &identity.cluster)
-            .replace("{shard}", &identity.shard)
-            .into())
+        Ok(&**self.backend.get_or_init(|| made))
+    }
+
+    fn keys(&self) -> Arc<dyn Keys> {
+        Arc::clone(&self.keys) as Arc<dyn Keys>
     }
 
     /// Opens the state for reading, if it exists.
     ///
     /// Fails if it can't be opened.
-    pub fn open_to_read(&self) -> Result<Option<SqliteStore>, Failure> {
-        let path = self.state_path()?;
-        match SqliteStore::open_read_only(&path, Some(&self.identity())) {
-            Ok(store) => Ok(Some(self.with_keys(store))),
-            Err(StateError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Opens the state at `path` for reading.
-    ///
-    /// Fails with the original error, also if it doesn't exist.
-    pub fn find_state(&self, path: &Path) -> Result<SqliteStore, StateError> {
-        SqliteStore::open_read_only(path, Some(&self.identity())).map(|store| self.with_keys(store))
-    }
-
-    fn with_keys(&self, store: SqliteStore) -> SqliteStore {
-        store.with_keys(Arc::clone(&self.keys) as Arc<dyn Keys>)
+    pub fn open_to_read(&self) -> Result<Option<Box<dyn Store>>, Failure> {
+        existing(self.backend()?.open_to_read(Some(&self.identity())))
     }
 
     /// Opens the state for reading.
     ///
     /// Fails if it doesn't exist or can't be opened.
-    pub fn need_state(&self) -> Result<SqliteStore, Failure> {
-        let path = self.state_path()?;
-        let store = SqliteStore::open_read_only(&path, Some(&self.identity()))?;
-        Ok(self.with_keys(store))
+    pub fn need_state(&self) -> Result<Box<dyn Store>, Failure> {
+        Ok(self.backend()?.open_to_read(Some(&self.identity()))?)
     }
 
     /// Opens the state for writing, if it exists, and encrypts it if it wasn't. The caller must
     /// hold the lock.
     ///
     /// Fails if it can't be opened or encrypted.
-    pub fn open_to_write(&self) -> Result<Option<SqliteStore>, Failure> {
+    pub fn open_to_write(&self) -> Result<Option<Box<dyn Store>>, Failure> {
         let Some(mut store) = self.open_as_it_is()? else {
             return Ok(None);
         };
         if store.meta()?.key.is_none() {
             let key = self.provide_key()?;
-            store.transaction(self.clock.now().into(), |transaction| {
-                transaction.rekey(&key)
-            })?;
+            let rekey = Write::Rekey(key.clone());
+            store.commit(self.clock.now().into(), vec![rekey])?;
             self.tell(&self.sealed(&key)?.into());
         } else {
             store.unlock()?;
@@ -458,26 +428,27 @@ impl Session<'_> {
     /// Opens the state for writing, if it exists, encrypted or not.
     ///
     /// Fails if it can't be opened.
-    pub fn open_as_it_is(&self) -> Result<Option<SqliteStore>, Failure> {
-        let path = self.state_path()?;
-        match SqliteStore::open(&path, Some(&self.identity())) {
-            Ok(store) => Ok(Some(self.with_keys(store))),
-            Err(StateError::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+    pub fn open_as_it_is(&self) -> Result<Option<Box<dyn Store>>, Failure> {
+        existing(self.backend()?.open_to_write(Some(&self.identity())))
     }
 
     /// Opens a backup for reading; its identity isn't checked.
     ///
     /// Fails if it can't be opened.
-    pub fn open_backup(&self, path: &Path) -> Result<SqliteStore, Failure> {
-        Ok(self.with_keys(SqliteStore::open_read_only(path, None)?))
+    pub fn open_backup(&self, path: &Path) -> Result<Box<dyn Store>, Failure> {
+        let backup = backend::of_file(path.to_owned(), self.keys());
+        Ok(backup.open_to_read(None)?)
+    }
+
+    /// The holder of the lock, if it can be read.
+    pub fn holder(&self) -> Option<LockInfo> {
+        self.backend().ok()?.holder().ok()?
     }
 
     /// The key that a state's document is encrypted with: the state's own.
     ///
     /// Fails if the state isn't encrypted and there is no key yet, or if its key is missing.
-    pub fn document_key(&self, store: &SqliteStore) -> Result<(Key, Option<Derivation>), Failure> {
+    pub fn document_key(&self, store: &dyn Store) -> Result<(Key, Option<Derivation>), Failure> {
         let key = self.keys.of_plan(store.meta()?.key.as_ref())?;
         let key = key.ok_or_else(|| {
             Diagnostic::error("there is no key to seal the document with")
@@ -507,15 +478,22 @@ impl Session<'_> {
     /// Creates an encrypted state. Its key is given, or stored on disk first.
     ///
     /// Fails if the key or the state can't be written.
-    pub fn create_state(&self, identity: &Identity, lineage: &str) -> Result<SqliteStore, Failure> {
-        let path = self.state_path()?;
+    pub fn create_state(
+        &self,
+        identity: &Identity,
+        lineage: &str,
+    ) -> Result<Box<dyn Store>, Failure> {
         let key = self.provide_key()?;
         let now = self.clock.now().into();
-        let store = SqliteStore::create_sealed(&path, identity, lineage, now, &key)?;
-        Ok(self.with_keys(store))
+        let backend = self.backend()?;
+        Ok(backend.create(identity, lineage, now, Some(&key))?)
     }
 
+    /// The key for a state that has none.
     fn provide_key(&self) -> Result<NewKey, Failure> {
+        if !self.backend()?.makes_keys() {
+            return self.keys.given();
+        }
         self.keys.provide(|file| {
             if !self.globals.quiet && !self.globals.json {
                 console::error(&format!(
@@ -532,10 +510,11 @@ impl Session<'_> {
             "the state is sealed from now on, with the key {}",
             key.key.id()
         ));
-        let clear: Vec<String> = backups::before_migrations(&self.state_path()?)?
-            .iter()
-            .map(|path| console::shown(path))
-            .collect();
+        let clear = match self.backend()?.file() {
+            Some(file) => backups::before_migrations(file)?,
+            None => Vec::new(),
+        };
+        let clear: Vec<String> = clear.iter().map(|path| console::shown(path)).collect();
         Ok(if clear.is_empty() {
             finding.hint("Copies that were made before are in clear: protect or remove them")
         } else {
@@ -548,11 +527,14 @@ impl Session<'_> {
     /// Takes the lock; waits for `--lock-timeout`.
     ///
     /// Fails if another process still holds it.
-    pub fn lock(&self, operation: &str) -> Result<Lock, Failure> {
-        let path = self.state_path()?;
+    pub fn lock(&self, operation: &str) -> Result<Box<dyn Held>, Failure> {
+        let backend = self.backend()?;
         // Check access first, so that nothing is created beside an unusable state.
         self.open_to_read()?;
-        if path.starts_with(self.home()) {
+        if backend
+            .file()
+            .is_some_and(|file| file.starts_with(self.home()))
+        {
             // Taking the lock reports why this fails.
             let _ = home::create(&self.home());
         }
@@ -578,7 +560,7 @@ impl Session<'_> {
                 ));
             }
         };
-        Lock::acquire_with(&path, info, timeout, &mut tell).map_err(|error| {
+        backend.lock(info, timeout, &mut tell).map_err(|error| {
             let StateError::Locked { holder } = &error else {
                 return error.into();
             };
@@ -596,6 +578,15 @@ impl Session<'_> {
             });
             Failure::new(diagnostic.hint("Commands that only read need no lock, `plan` and `drift` among them"))
         })
+    }
+}
+
+/// An opened state; `None` if it doesn't exist.
+fn existing(opened: Result<Box<dyn Store>, StateError>) -> Result<Option<Box<dyn Store>>, Failure> {
+    match opened {
+        Ok(store) => Ok(Some(store)),
+        Err(StateError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

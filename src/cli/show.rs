@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use nstance_state::{Record, SqliteStore};
+use nstance_state::{Record, Store};
 use serde_json::{Value, json};
 
 use super::console;
@@ -86,7 +86,7 @@ fn recorded(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply,
     if session.globals.json {
         let instances = chosen
             .iter()
-            .map(|record| view(session, &store, record))
+            .map(|record| view(session, &*store, record))
             .collect::<Result<Vec<_>, _>>()?;
         return Ok(Reply::document(json!({
             "format_version": "1.0",
@@ -100,7 +100,7 @@ fn recorded(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply,
     if matches!(selector, Some(Selector::Slot(_))) {
         let mut text = String::new();
         for record in chosen {
-            let instance = view(session, &store, record)?;
+            let instance = view(session, &*store, record)?;
             text.push_str(&text::instance(&instance, session.style()));
         }
         return Ok(Reply::text(text));
@@ -140,7 +140,7 @@ pub fn address(record: &Record) -> Address {
 /// A record as JSON, with its address and its network addresses.
 ///
 /// Fails if its spec can't be read.
-pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Result<Value, Failure> {
+pub fn view(session: &Session<'_>, store: &dyn Store, record: &Record) -> Result<Value, Failure> {
     let side = side(store, record)?;
     let identity = session.identity();
     let address = address(record);
@@ -170,8 +170,8 @@ pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Resu
 /// A record with its spec.
 ///
 /// Fails if the spec can't be read.
-pub fn side(store: &SqliteStore, record: &Record) -> Result<InstanceView, Failure> {
-    let bytes = store.specs([record.spec].into_iter())?.remove(&record.spec);
+pub fn side(store: &dyn Store, record: &Record) -> Result<InstanceView, Failure> {
+    let bytes = store.specs(&[record.spec])?.remove(&record.spec);
     let body: SpecBody = bytes
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .ok_or_else(|| {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{Lock, Record, Snapshot, SqliteStore};
+use nstance_state::{Record, Snapshot, Store, Write};
 use serde_json::{Value, json};
 
 use super::exit;
@@ -257,7 +257,7 @@ fn show(session: &Session<'_>, selector: &Selector) -> Result<Reply, Failure> {
     let snapshot = store.snapshot()?;
     let mut documents = Vec::new();
     for record in find(&snapshot, selector)? {
-        let mut document = view(session, &store, record)?;
+        let mut document = view(session, &*store, record)?;
         if let Value::Object(document) = &mut document {
             document.insert("spec".into(), record.spec.to_string().into());
             document.insert("version".into(), record.version.into());
@@ -277,7 +277,7 @@ fn show(session: &Session<'_>, selector: &Selector) -> Result<Reply, Failure> {
     Ok(Reply::text(texts.join("\n")))
 }
 
-fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
+fn open_locked(session: &Session<'_>) -> Result<Box<dyn Store>, Failure> {
     match session.open_to_write()? {
         Some(store) => Ok(store),
         // The same error as for commands that only read.
@@ -325,15 +325,11 @@ fn mv(session: &Session<'_>, from: &Selector, to: &Selector) -> Result<Reply, Fa
             })
         })
         .collect();
-    operate(session, &mut store, "state mv", &steps, |transaction| {
-        for (from, to) in &moves {
-            transaction.move_record(
-                (from.group.as_str(), from.slot),
-                (to.group.as_str(), to.slot),
-            )?;
-        }
-        Ok(())
-    })?;
+    let moves = moves.into_iter().map(|(from, to)| Write::MoveRecord {
+        from: (from.group.shared(), from.slot),
+        to: (to.group.shared(), to.slot),
+    });
+    operate(session, &mut *store, "state mv", &steps, moves.collect())?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
     }
@@ -364,12 +360,10 @@ fn rm(session: &Session<'_>, selectors: &[Selector]) -> Result<Reply, Failure> {
             after: None,
         })
         .collect();
-    operate(session, &mut store, "state rm", &steps, |transaction| {
-        for record in &records {
-            transaction.remove_record(&record.instance_id)?;
-        }
-        Ok(())
-    })?;
+    let removed = records.iter().map(|record| Write::RemoveRecord {
+        instance_id: record.instance_id.clone(),
+    });
+    operate(session, &mut *store, "state rm", &steps, removed.collect())?;
     let mut text = String::new();
     for record in records.iter().filter(|_| !session.globals.quiet) {
         text.push_str(&format!(
@@ -386,6 +380,13 @@ fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<Reply
     let path = if let Some(file) = file {
         file.to_owned()
     } else {
+        let Some(state) = session.backend()?.file() else {
+            let finding =
+                Diagnostic::error("the state is not in a file, so the backup needs a name");
+            return Err(Failure::new(
+                finding.hint("Name its file: nstance state backup FILE"),
+            ));
+        };
         let stamp: String = session
             .clock
             .now()
@@ -393,7 +394,7 @@ fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<Reply
             .chars()
             .filter(char::is_ascii_alphanumeric)
             .collect();
-        let mut path = session.state_path()?.into_os_string();
+        let mut path = state.as_os_str().to_owned();
         path.push(format!(".backup-{stamp}"));
         path.into()
     };
@@ -402,6 +403,6 @@ fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<Reply
 }
 
 fn unlock(session: &Session<'_>, id: &str) -> Result<Reply, Failure> {
-    let left = Lock::break_stale(&session.state_path()?, id)?;
+    let left = session.backend()?.break_stale(id)?;
     Ok(Reply::text(format!("Cleared what {left} left\n")))
 }

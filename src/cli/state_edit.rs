@@ -4,8 +4,7 @@
 //! can undo. Must not: call the cloud.
 
 use nstance_state::{
-    ApplyStatus, HistoryIds, HistoryItem, NewApply, Record, SqliteStore, StateError, Transaction,
-    backups,
+    ApplyStatus, HistoryIds, HistoryItem, NewApply, Record, StateError, Store, Write, backups,
 };
 use serde::{Deserialize, Serialize};
 
@@ -88,15 +87,18 @@ pub fn entry(operation: &str, plan_digest: Option<String>) -> NewApply {
     }
 }
 
-/// Backs up the state before an edit.
+/// Backs up a state in a file before an edit.
 ///
 /// Fails if the backup can't be written, since the edit would probably fail too.
-pub fn back_up(session: &Session<'_>, store: &SqliteStore) -> Result<(), Failure> {
+pub fn back_up(session: &Session<'_>, store: &dyn Store) -> Result<(), Failure> {
+    let Some(file) = session.backend()?.file() else {
+        return Ok(());
+    };
     // A state that never had a record has nothing to back up.
     if store.meta()?.serial == 0 {
         return Ok(());
     }
-    let folder = backups::folder_of(&session.state_path()?);
+    let folder = backups::folder_of(file);
     backups::add(store, &folder, BACKUPS_KEPT)
         .map(|_| ())
         .map_err(|error| {
@@ -113,28 +115,38 @@ pub fn back_up(session: &Session<'_>, store: &SqliteStore) -> Result<(), Failure
         })
 }
 
-/// Runs `change`, which must apply `steps`, with an entry for `operation`.
+/// Commits `change`, which must apply `steps`, with an entry for `operation`.
 ///
-/// Fails if the backup or the transaction fails.
+/// Fails if the backup or the commit fails.
 pub fn operate(
     session: &Session<'_>,
-    store: &mut SqliteStore,
+    store: &mut dyn Store,
     operation: &str,
     steps: &[Step],
-    change: impl FnOnce(&mut Transaction<'_>) -> Result<(), StateError>,
+    change: Vec<Write>,
 ) -> Result<(), Failure> {
     back_up(session, store)?;
-    store.transaction(session.clock.now().into(), |transaction| {
-        let apply = transaction.start_apply(entry(operation, None))?;
-        change(transaction)?;
-        for step in steps {
-            transaction.record_history_item(apply, &step.item())?;
-        }
-        let before = steps.iter().filter_map(|step| step.before.as_ref());
-        transaction.keep_specs(apply, before.map(|record| record.spec), UNDOABLE)?;
-        transaction.finish_apply(apply, ApplyStatus::Succeeded, &summary(steps))?;
-        transaction.collect_garbage()
-    })?;
+    let mut batch = vec![Write::StartApply(entry(operation, None))];
+    batch.extend(change);
+    batch.extend(steps.iter().map(|step| Write::HistoryItem {
+        id: None,
+        item: Box::new(step.item()),
+    }));
+    let before = steps.iter().filter_map(|step| step.before.as_ref());
+    batch.extend([
+        Write::KeepSpecs {
+            id: None,
+            digests: before.map(|record| record.spec).collect(),
+            entries: UNDOABLE,
+        },
+        Write::FinishApply {
+            id: None,
+            status: ApplyStatus::Succeeded,
+            summary_json: summary(steps),
+        },
+        Write::CollectGarbage,
+    ]);
+    store.commit(session.clock.now().into(), batch)?;
     Ok(())
 }
 

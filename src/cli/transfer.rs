@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::Path;
 
 use nstance_state::{
-    Contents, Document, DocumentError, Identity, SpecDigest, SqliteStore, StateError,
+    Contents, Document, DocumentError, Identity, SpecDigest, StateError, Store, Write,
 };
 
 use super::failure::Failure;
@@ -32,8 +32,8 @@ const PROBLEMS: usize = 10;
 /// Fails if the state can't be read.
 pub fn pull(session: &Session<'_>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
-    let (key, derivation) = session.document_key(&store)?;
-    let document = Document::new(&Contents::of(&store)?, &key, derivation.as_ref());
+    let (key, derivation) = session.document_key(&*store)?;
+    let document = Document::new(&Contents::of(&*store)?, &key, derivation.as_ref());
     Ok(Reply::text(document.to_text()))
 }
 
@@ -47,7 +47,7 @@ pub struct Given {
 enum Source {
     Document(Box<Document>),
     /// A backup, which is itself a state.
-    Backup(Box<SqliteStore>),
+    Backup(Box<dyn Store>),
 }
 
 impl Given {
@@ -74,7 +74,7 @@ impl Given {
             let store = session.open_backup(file)?;
             return Ok(Self {
                 name,
-                source: Source::Backup(Box::new(store)),
+                source: Source::Backup(store),
             });
         }
         let bytes =
@@ -134,8 +134,8 @@ pub fn push(session: &Session<'_>, file: &Path, force: bool) -> Result<Reply, Fa
     refuse_unsound(&name, &contents)?;
     let _lock = session.lock("state push")?;
     let said = match session.open_to_write()? {
-        Some(mut store) => over(session, &mut store, &name, &contents, force)?,
-        None => anew(session, &contents)?,
+        Some(mut store) => over(session, &mut *store, &name, contents, force)?,
+        None => anew(session, contents)?,
     };
     Ok(Reply::text(if session.globals.quiet {
         String::new()
@@ -170,7 +170,7 @@ fn refuse_unsound(name: &str, contents: &Contents) -> Result<(), Failure> {
 /// valid.
 ///
 /// Fails if the state can't be written.
-fn anew(session: &Session<'_>, contents: &Contents) -> Result<String, Failure> {
+fn anew(session: &Session<'_>, contents: Contents) -> Result<String, Failure> {
     let mut store = session.create_state(&contents.identity, &contents.lineage)?;
     let steps: Vec<Step> = contents
         .records
@@ -180,21 +180,20 @@ fn anew(session: &Session<'_>, contents: &Contents) -> Result<String, Failure> {
             after: Some(record.clone()),
         })
         .collect();
-    operate(session, &mut store, "state push", &steps, |transaction| {
-        transaction.restore(contents)
-    })?;
+    let serial = contents.serial;
+    let restore = vec![Write::Restore(Box::new(contents))];
+    operate(session, &mut *store, "state push", &steps, restore)?;
     Ok(format!(
-        "The state is made, with {}, at serial {}\n",
+        "The state is made, with {}, at serial {serial}\n",
         counted(steps.len(), "record"),
-        contents.serial
     ))
 }
 
 fn over(
     session: &Session<'_>,
-    store: &mut SqliteStore,
+    store: &mut dyn Store,
     name: &str,
-    contents: &Contents,
+    contents: Contents,
     force: bool,
 ) -> Result<String, Failure> {
     let now = Contents::of(store)?;
@@ -207,11 +206,11 @@ fn over(
                 ))
                 .hint(format!(
                     "Move the state away first if it is to take its place: {}",
-                    store.path().display()
+                    store.place().display()
                 )),
         ));
     }
-    if now.says(contents) {
+    if now.says(&contents) {
         return Ok("Nothing to do: the state says the same already\n".to_owned());
     }
     if contents.serial < now.serial && !force {
@@ -225,7 +224,7 @@ fn over(
                 .hint("Push it all the same with --force: what was recorded since is then unknown, and the next plan adopts it"),
         ));
     }
-    let differing = now.differences(contents);
+    let differing = now.differences(&contents);
     let steps: Vec<Step> = differing
         .into_iter()
         .map(|(before, after)| Step {
@@ -233,9 +232,11 @@ fn over(
             after: after.cloned(),
         })
         .collect();
-    operate(session, store, "state push", &steps, |transaction| {
-        transaction.replace(&now, contents)
-    })?;
+    let replace = Write::Replace {
+        now: Box::new(now),
+        contents: Box::new(contents),
+    };
+    operate(session, store, "state push", &steps, vec![replace])?;
     Ok(format!(
         "The state is replaced: {} changed, serial {}\n",
         counted(steps.len(), "record"),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::IsTerminal as _;
 
-use nstance_state::{Apply, Lock, Record, Snapshot, SqliteStore};
+use nstance_state::{Apply, Held, Record, Snapshot, Store, Write};
 use serde_json::{Value, json};
 
 use super::apply::approved;
@@ -27,8 +27,9 @@ const SHOWN: usize = 50;
 /// The edit of one shard, ready to be undone.
 struct Prepared<'s, 'g> {
     session: &'s Session<'g>,
-    _lock: Lock,
-    store: SqliteStore,
+    // Dropped in this order.
+    store: Box<dyn Store>,
+    _lock: Box<dyn Held>,
     entry: Apply,
     /// The steps to apply.
     steps: Vec<Step>,
@@ -136,7 +137,7 @@ fn chosen(fleet: &Fleet<'_>, id: Option<i64>) -> Result<Vec<(usize, i64)>, Failu
 ///
 /// Fails if the entry can't be undone.
 fn prepare<'s, 'g>(session: &'s Session<'g>, id: i64) -> Result<Prepared<'s, 'g>, Failure> {
-    let entry = find(&session.need_state()?, id)?;
+    let entry = find(&*session.need_state()?, id)?;
     refuse_others(&entry)?;
     let lock = session.lock("state undo")?;
     let Some(store) = session.open_to_write()? else {
@@ -154,13 +155,13 @@ fn prepare<'s, 'g>(session: &'s Session<'g>, id: i64) -> Result<Prepared<'s, 'g>
         )
     })?;
     let steps: Vec<Step> = done.into_iter().map(Step::reversed).collect();
-    refuse_forgotten(&store, &entry, &steps)?;
+    refuse_forgotten(&*store, &entry, &steps)?;
     let snapshot = store.snapshot()?;
     refuse_moved_on(session, &snapshot, &entry, &steps)?;
     Ok(Prepared {
         session,
-        _lock: lock,
         store,
+        _lock: lock,
         entry,
         steps,
     })
@@ -169,7 +170,7 @@ fn prepare<'s, 'g>(session: &'s Session<'g>, id: i64) -> Result<Prepared<'s, 'g>
 /// An entry of the history.
 ///
 /// Fails if there is none with this id.
-pub fn find(store: &SqliteStore, id: i64) -> Result<Apply, Failure> {
+pub fn find(store: &dyn Store, id: i64) -> Result<Apply, Failure> {
     let entries = store.history(usize::MAX >> 1)?;
     let entry = entries.into_iter().find(|entry| entry.id.0 == id);
     entry.ok_or_else(|| {
@@ -201,12 +202,13 @@ fn refuse_others(entry: &Apply) -> Result<(), Failure> {
 }
 
 /// Fails if the specs of an old entry were already removed.
-fn refuse_forgotten(store: &SqliteStore, entry: &Apply, steps: &[Step]) -> Result<(), Failure> {
+fn refuse_forgotten(store: &dyn Store, entry: &Apply, steps: &[Step]) -> Result<(), Failure> {
     let wanted: HashSet<_> = steps
         .iter()
         .filter_map(|step| Some(step.after.as_ref()?.spec))
         .collect();
-    let kept = store.specs(wanted.iter().copied())?;
+    let wanted: Vec<_> = wanted.into_iter().collect();
+    let kept = store.specs(&wanted)?;
     if kept.len() == wanted.len() {
         return Ok(());
     }
@@ -371,22 +373,15 @@ impl Prepared<'_, '_> {
     fn carry_out(mut self) -> Result<Value, Failure> {
         let operation = format!("state undo {}", self.entry.id.0);
         let steps = &self.steps;
-        operate(
-            self.session,
-            &mut self.store,
-            &operation,
-            steps,
-            |transaction| {
-                // Remove records first, to free their slots.
-                for left in steps.iter().filter_map(|step| step.before.as_ref()) {
-                    transaction.remove_record(&left.instance_id)?;
-                }
-                for wanted in steps.iter().filter_map(|step| step.after.as_ref()) {
-                    transaction.put_record(wanted.clone())?;
-                }
-                Ok(())
-            },
-        )?;
+        let left = steps.iter().filter_map(|step| step.before.as_ref());
+        let left = left.map(|record| Write::RemoveRecord {
+            instance_id: record.instance_id.clone(),
+        });
+        let wanted = steps.iter().filter_map(|step| step.after.as_ref());
+        let wanted = wanted.map(|record| Write::PutRecord(Box::new(record.clone())));
+        // Remove records first, to free their slots.
+        let change = left.chain(wanted).collect();
+        operate(self.session, &mut *self.store, &operation, steps, change)?;
         let (globals, identity) = (self.session.globals, self.session.identity());
         if !globals.json && !globals.quiet {
             let entry = self.session.name(self.entry.id.0);

@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use nstance::plan::change::{Fallback, InstanceView, LastGood};
 use nstance::plan::file::{self, PlanFileError};
 use nstance::sensitivity::Marks;
-use nstance_state::{Identity, SqliteStore, Timestamp};
+use nstance_state::{Backend as _, Identity, SqliteFile, Timestamp};
 
 use crate::harness::{Ended, Harness, STARTER, STARTER_STATE, TWO, TWO_STATE};
 
@@ -456,8 +456,11 @@ fn a_state_in_clear_is_sealed_by_the_first_that_writes() {
         shard: "one".into(),
         provider: "sim".into(),
     };
-    let path = harness.path(TWO_STATE);
-    drop(SqliteStore::create(&path, &identity, "lineage", Timestamp(1)).unwrap());
+    let file = SqliteFile::new(harness.path(TWO_STATE), None);
+    drop(
+        file.create(&identity, "lineage", Timestamp(1), None)
+            .unwrap(),
+    );
     let before = harness.bytes(TWO_STATE);
     harness.ok("plan");
     assert!(harness.bytes(TWO_STATE) == before);

@@ -69,7 +69,7 @@ pub(super) fn find(globals: &Globals, asked: &Path) -> Result<Option<Vec<u8>>, F
         let snapshot = store.snapshot().map_err(unplaced)?;
         let record = snapshot.records.iter().find(|record| asked.is(record));
         if let Some(record) = record {
-            found = Some(show::side(&store, record).map_err(unplaced)?);
+            found = Some(show::side(&*store, record).map_err(unplaced)?);
         }
     }
     match (found, asked) {

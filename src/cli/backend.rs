@@ -1,0 +1,45 @@
+//! The storage of a state, by its URL.
+//!
+//! In: a URL or a path, and the keys of states. Out: a [`Backend`]. Must not: touch the state. Only
+//! this module of the command line knows the kinds of storage.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nstance_state::{Backend, Identity, Keys, SqliteFile};
+
+use super::failure::Failure;
+use crate::diagnostic::Diagnostic;
+
+/// The storage at a URL, in which `{cluster}` and `{shard}` are replaced.
+///
+/// Fails if the URL's kind is unknown or not built in.
+pub(super) fn of_url(
+    url: &str,
+    identity: &Identity,
+    keys: Arc<dyn Keys>,
+) -> Result<Box<dyn Backend>, Failure> {
+    let path = match url.split_once(':') {
+        Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
+        Some((scheme @ ("postgres" | "postgresql" | "s3" | "gs"), _)) => {
+            let finding = Diagnostic::error(format!(
+                "states on `{scheme}` aren't built into this version"
+            ));
+            return Err(finding.hint("Use a file: --state sqlite:PATH").into());
+        }
+        Some((scheme, rest)) if rest.starts_with("//") => {
+            let finding = Diagnostic::error(format!("`{scheme}` is no kind of state"));
+            return Err(finding.hint("Use a file: --state sqlite:PATH").into());
+        }
+        _ => url,
+    };
+    let path = path
+        .replace("{cluster}", &identity.cluster)
+        .replace("{shard}", &identity.shard);
+    Ok(of_file(path.into(), keys))
+}
+
+/// The storage in a file.
+pub(super) fn of_file(path: PathBuf, keys: Arc<dyn Keys>) -> Box<dyn Backend> {
+    Box::new(SqliteFile::new(path, Some(keys)))
+}
