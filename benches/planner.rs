@@ -28,7 +28,7 @@ use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance::render::data::InstanceFacts;
 use nstance::render::instance::Report;
 use nstance::render::userdata::Bodies;
-use nstance_state::{Identity, Key, SqliteStore, Store};
+use nstance_state::{Backend as _, Identity, Key, SqliteFile, Store};
 
 fn main() {
     divan::main();
@@ -88,12 +88,20 @@ fn cloud(folder: &Path) -> SimCloud {
 /// Plans as `nstance plan` does, state and cloud opened anew.
 fn plan(loaded: &Loaded, folder: &Path) -> Plan {
     let cloud = cloud(folder);
-    let store = SqliteStore::open_read_only(&folder.join("state.db"), None).ok();
-    let mut store = store.map(|store| store.with_keys(Arc::new(key())));
-    make(loaded, folder, store.as_mut(), &cloud)
+    let mut store = state(folder).open_to_read(None).ok();
+    make(loaded, folder, store.as_deref_mut(), &cloud)
 }
 
-fn make(loaded: &Loaded, folder: &Path, store: Option<&mut SqliteStore>, cloud: &SimCloud) -> Plan {
+fn state(folder: &Path) -> SqliteFile {
+    SqliteFile::new(folder.join("state.db"), Some(Arc::new(key())))
+}
+
+fn make(
+    loaded: &Loaded,
+    folder: &Path,
+    store: Option<&mut (dyn Store + 'static)>,
+    cloud: &SimCloud,
+) -> Plan {
     let identity = identity();
     let clock = clock();
     let config = loaded.config.as_ref().expect("it loaded");
@@ -140,9 +148,9 @@ fn apply(loaded: &Loaded, folder: &Path) {
     let cloud = cloud(folder);
     let plan = make(loaded, folder, None, &cloud);
     let clock = clock();
-    let path = folder.join("state.db");
-    let (identity, now) = (identity(), clock.now().into());
-    let mut store = SqliteStore::create_sealed(&path, &identity, &plan.lineage, now, &key().into())
+    let (identity, now, key) = (identity(), clock.now().into(), key().into());
+    let mut store = state(folder)
+        .create(&identity, &plan.lineage, now, Some(&key))
         .expect("the folder can be written");
     let outcome = drive(
         &plan,
@@ -153,7 +161,7 @@ fn apply(loaded: &Loaded, folder: &Path) {
         1,
         &Starts::default(),
         &mut World {
-            store: &mut store,
+            store: &mut *store,
             cloud: &cloud,
             clock: &*clock,
             exporter: &Exporter::new(&folder.join("files")),

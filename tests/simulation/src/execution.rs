@@ -14,7 +14,7 @@ use nstance::apply::rollout_record::Begun;
 use nstance::clock::{Clock as _, Timestamp};
 use nstance::plan::change::Plan;
 use nstance::provider::{CloudError, CloudErrorKind};
-use nstance_state::{Intent, NewRequest, Operation, SqliteStore, Store as _, Write};
+use nstance_state::{Intent, NewRequest, Operation, Store, Write};
 
 use crate::chance::Chance;
 use crate::person::Person;
@@ -37,7 +37,7 @@ const MOST_STEPS: usize = 50_000;
 
 pub(crate) struct Execution<'a> {
     person: &'a Person<'a>,
-    store: &'a mut SqliteStore,
+    store: &'a mut dyn Store,
     begun: &'a Begun,
     engine: Engine<'a>,
     limits: Limits,
@@ -62,7 +62,7 @@ impl<'a> Execution<'a> {
     pub(crate) fn new(
         person: &'a Person<'a>,
         plan: &'a Plan,
-        store: &'a mut SqliteStore,
+        store: &'a mut dyn Store,
         begun: &'a Begun,
         starts: &Starts,
     ) -> Self {
@@ -227,7 +227,7 @@ impl<'a> Execution<'a> {
         let asks = course.asks.get(self.asked..).unwrap_or_default();
         for (_, request) in asks.iter().take_while(|(at, _)| *at <= step) {
             self.asked += 1;
-            let written = SqliteStore::open(&world.state_path(), None).and_then(|mut other| {
+            let written = world.backend().open_to_write(None).and_then(|mut other| {
                 let asked = NewRequest {
                     group: None,
                     kind: request.as_str().to_owned(),

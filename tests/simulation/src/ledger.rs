@@ -3,7 +3,10 @@
 //!
 //! In: nothing. Out: how many cases there were, or the first that broke. May not: know of fleets.
 
-use nstance_state::{Snapshot, SpecDigest, SqliteStore, StateError, Timestamp};
+use nstance_state::{
+    Backend, Intent, IntentId, Operation, Snapshot, SpecDigest, SqliteFile, StateError, Store,
+    Timestamp, Write,
+};
 
 use crate::chance::Chance;
 use crate::disk::{Disk, Trouble};
@@ -68,7 +71,8 @@ fn keep(way: Way, at: u64) -> Result<bool, Broken> {
     });
     let path = folder.path().join("state.db");
     let mut written = Written::default();
-    let result = write(&path, &mut written);
+    let file = SqliteFile::new(path.clone(), None);
+    let result = write(&file, &mut written);
     if let Way::Cut(seed) = way {
         disk.after_power_cut(&mut Chance::new(seed * 1_000_003 + at));
     } else {
@@ -81,13 +85,13 @@ fn keep(way: Way, at: u64) -> Result<bool, Broken> {
             Ok(false)
         };
     }
-    let store =
-        SqliteStore::open(&path, Some(&World::identity())).map_err(|error| error.to_string())?;
+    let store = file.open_to_write(Some(&World::identity()));
+    let store = store.map_err(|error| error.to_string())?;
     let problems = store.check().map_err(|error| error.to_string())?;
     if !problems.is_empty() {
         return Err(format!("the state is unsound: {problems:?}"));
     }
-    let kept = kept(&store).map_err(|error| error.to_string())??;
+    let kept = kept(&*store).map_err(|error| error.to_string())??;
     if kept < written.done || kept > written.begun {
         return Err(format!(
             "{} transactions were answered for, {} begun, {kept} are there",
@@ -115,29 +119,52 @@ fn body(number: u32) -> Vec<u8> {
     (0..length).map(|_| chance.next() as u8).collect()
 }
 
-fn write(path: &std::path::Path, written: &mut Written) -> Result<(), StateError> {
-    let mut store = SqliteStore::create(path, &World::identity(), "lineage", Timestamp(1))?;
+/// Uses up the first generation of a slot.
+fn creation(number: u32) -> Intent {
+    Intent {
+        id: IntentId(0),
+        address: format!("default/web/{number}"),
+        group: "default/web".into(),
+        slot: number,
+        operation: Operation::Create,
+        instance_id: format!("instance-{number}"),
+        provider_id: None,
+        generation: 1,
+        attempt: 1,
+        token: format!("token-{number}"),
+        spec: Some(digest(number)),
+        request: b"{}".to_vec(),
+        apply_id: None,
+        opened_at: Timestamp(0),
+    }
+}
+
+fn write(file: &SqliteFile, written: &mut Written) -> Result<(), StateError> {
+    let mut store = file.create(&World::identity(), "lineage", Timestamp(1), None)?;
     written.is_made = true;
     for number in 0..TRANSACTIONS {
         written.begun += 1;
-        store.transaction(Timestamp(2), |transaction| {
-            transaction.put_spec(digest(number), &body(number))?;
-            transaction.next_generation("default/web", number)
-        })?;
+        let spec = Write::PutSpec {
+            digest: digest(number),
+            bytes: body(number),
+        };
+        let intent = Write::OpenIntent(Box::new(creation(number)));
+        store.commit(Timestamp(2), vec![spec, intent])?;
         written.done += 1;
         if number == TRANSACTIONS / 2 {
             // Once closed and opened, with all that goes with it.
             drop(store);
-            store = SqliteStore::open(path, None)?;
+            store = file.open_to_write(None)?;
         }
     }
     Ok(())
 }
 
 /// How many of the transactions are there, each in whole.
-fn kept(store: &SqliteStore) -> Result<Result<u32, Broken>, StateError> {
+fn kept(store: &dyn Store) -> Result<Result<u32, Broken>, StateError> {
     let snapshot: Snapshot = store.snapshot()?;
-    let specs = store.specs((0..TRANSACTIONS).map(digest))?;
+    let digests: Vec<SpecDigest> = (0..TRANSACTIONS).map(digest).collect();
+    let specs = store.specs(&digests)?;
     let mut kept = 0;
     for number in 0..TRANSACTIONS {
         let has_generation = snapshot.generation("default/web", number) == 1;

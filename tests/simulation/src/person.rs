@@ -26,8 +26,8 @@ use nstance::provider::Cloud;
 use nstance::provider::rules::Rules;
 use nstance::refresh::refresh;
 use nstance_state::{
-    Lock, LockInfo, NewApply, Operation, RolloutId, RolloutStatus, Snapshot, SqliteStore,
-    StateError, Store, Write,
+    Held, LockInfo, NewApply, Operation, RolloutId, RolloutStatus, Snapshot, StateError, Store,
+    Write,
 };
 
 use crate::execution::Execution;
@@ -52,7 +52,7 @@ pub(crate) fn options(fleet: &Fleet, mode: Mode, replace: &[String]) -> Options 
 pub(crate) fn plan(
     fleet: &Fleet,
     options: &Options,
-    store: Option<&mut SqliteStore>,
+    store: Option<&mut (dyn Store + 'static)>,
     cloud: &dyn Cloud,
     clock: &dyn Clock,
 ) -> Result<Plan, String> {
@@ -127,26 +127,23 @@ impl Person<'_> {
     }
 
     fn try_run(&self) -> Result<End, End> {
-        let path = self.world.state_path();
+        let (path, backend) = (self.world.state_path(), self.world.backend());
         if matches!(self.course.task, Task::Plan) {
-            let store = path
-                .exists()
-                .then(|| SqliteStore::open_read_only(&path, None));
+            let store = path.exists().then(|| backend.open_to_read(None));
             let mut store = store.transpose().map_err(|error| self.failed(&error))?;
-            return Ok(End::Planned(Box::new(self.keep(store.as_mut())?)));
+            return Ok(End::Planned(Box::new(self.keep(store.as_deref_mut())?)));
         }
         let _held = self.lock()?;
-        let store = path
-            .exists()
-            .then(|| SqliteStore::open(&path, Some(&World::identity())));
+        let own = World::identity();
+        let store = path.exists().then(|| backend.open_to_write(Some(&own)));
         let mut store = store.transpose().map_err(|error| self.failed(&error))?;
-        if let Some(store) = &mut store {
+        if let Some(store) = store.as_deref_mut() {
             self.unfence(store);
             self.recover(store)?;
         }
-        let (plan, known) = match self.continued(store.as_ref())? {
+        let (plan, known) = match self.continued(store.as_deref())? {
             Some((plan, known)) => (plan, Some(known)),
-            None => (self.plan_anew(store.as_mut())?, None),
+            None => (self.plan_anew(store.as_deref_mut())?, None),
         };
         let (mode, injected_fault) = (plan.mode, self.course.injected_fault);
         let allowed = |_: &str| self.course.allow_delete || known.is_some();
@@ -159,15 +156,16 @@ impl Person<'_> {
         }
         let goes_back = known.as_ref().is_some_and(|known| known.goes_back);
         self.grant(&plan, goes_back || known.is_some());
-        self.promise(&plan, known.as_ref(), store.as_ref());
+        self.promise(&plan, known.as_ref(), store.as_deref());
         self.fuse.point();
         let clock = &*self.world.clock;
         let mut store = match store {
             Some(store) => store,
-            None => SqliteStore::create(&path, &plan.identity(), &plan.lineage, clock.now().into())
+            None => backend
+                .create(&plan.identity(), &plan.lineage, clock.now().into(), None)
                 .map_err(|error| self.failed(&error))?,
         };
-        self.unfence(&mut store);
+        self.unfence(&mut *store);
         self.fuse.point();
         let (record, starts) = match known {
             Some(known) => (
@@ -176,7 +174,7 @@ impl Person<'_> {
             ),
             None => {
                 let digest = self.course.task.digest();
-                let record = RolloutRecord::of_new(&plan, digest, &store);
+                let record = RolloutRecord::of_new(&plan, digest, &*store);
                 let record = record.map_err(|error| self.failed(&error))?;
                 (record, Starts::default())
             }
@@ -188,12 +186,12 @@ impl Person<'_> {
             operation: "apply".to_owned(),
             plan_digest: None,
         };
-        let begun = rollout_record::begin(&plan, &mut store, clock.now(), entry, &record)
+        let begun = rollout_record::begin(&plan, &mut *store, clock.now(), entry, &record)
             .map_err(|error| self.failed(&error))?;
         lock(&self.after.promise).is_open = begun.rollout.is_some();
-        let (plan, outcome) = self.execute(plan, &mut store, &begun, starts)?;
+        let (plan, outcome) = self.execute(plan, &mut *store, &begun, starts)?;
         self.fuse.point();
-        let way = begun.back(&plan, &outcome, &mut store, clock.now());
+        let way = begun.back(&plan, &outcome, &mut *store, clock.now());
         let way = way.map_err(|error| self.failed(&error))?;
         let failed = lock(&self.after.promise).should_go_back(&plan, &outcome);
         if way.is_none() && !goes_back && !failed.is_empty() {
@@ -208,19 +206,19 @@ impl Person<'_> {
                 let there = self.world.live();
                 let promise = {
                     let earlier = lock(&self.after.promise);
-                    Promise::of_way_back(&way, &earlier, &store, &there)
+                    Promise::of_way_back(&way, &earlier, &*store, &there)
                 };
                 *lock(&self.after.promise) = promise;
                 let none = Starts::default();
-                let came = Execution::new(self, &way, &mut store, &begun, &none).run()?;
+                let came = Execution::new(self, &way, &mut *store, &begun, &none).run()?;
                 Some((way, came))
             }
         };
         self.fuse.point();
         let applied = Applied { outcome, back };
-        let finished = begun.finish(&plan, &applied, &mut store, clock.now());
+        let finished = begun.finish(&plan, &applied, &mut *store, clock.now());
         finished.map_err(|error| self.failed(&error))?;
-        self.conclude(&plan, &applied, goes_back, &store);
+        self.conclude(&plan, &applied, goes_back, &*store);
         self.fuse.point();
         Ok(End::Applied(Box::new(applied.outcome)))
     }
@@ -229,7 +227,7 @@ impl Person<'_> {
     fn execute(
         &self,
         plan: Plan,
-        store: &mut SqliteStore,
+        store: &mut dyn Store,
         begun: &Begun,
         starts: Starts,
     ) -> Result<(Plan, Outcome), End> {
@@ -260,7 +258,7 @@ impl Person<'_> {
     }
 
     /// A plan, unless nothing is to be done.
-    fn plan_anew(&self, mut store: Option<&mut SqliteStore>) -> Result<Plan, End> {
+    fn plan_anew(&self, mut store: Option<&mut (dyn Store + 'static)>) -> Result<Plan, End> {
         let plan = match &self.course.task {
             Task::Follow(saved) => self.take_up(saved, store.as_deref())?,
             _ => self.plan(store.as_deref_mut())?,
@@ -301,7 +299,7 @@ impl Person<'_> {
     }
 
     /// The rollout of an earlier run, if this one continues it.
-    fn continued(&self, store: Option<&SqliteStore>) -> Result<Option<(Plan, Known)>, End> {
+    fn continued(&self, store: Option<&dyn Store>) -> Result<Option<(Plan, Known)>, End> {
         let reads = self.course.injected_fault != InjectedFault::NoRolloutRecord;
         let Some(store) = store.filter(|_| reads) else {
             return Ok(None);
@@ -337,7 +335,7 @@ impl Person<'_> {
     }
 
     /// Notes what a plan must keep to.
-    fn promise(&self, plan: &Plan, known: Option<&Known>, store: Option<&SqliteStore>) {
+    fn promise(&self, plan: &Plan, known: Option<&Known>, store: Option<&dyn Store>) {
         let (declared, is_saved) = match &self.course.task {
             Task::Follow(saved) => (&saved.fleet, true),
             _ => (self.fleet, false),
@@ -376,7 +374,7 @@ impl Person<'_> {
     }
 
     /// Looks at what a run brought about, and leaves it to the next one.
-    fn conclude(&self, plan: &Plan, applied: &Applied, goes_back: bool, store: &SqliteStore) {
+    fn conclude(&self, plan: &Plan, applied: &Applied, goes_back: bool, store: &dyn Store) {
         let Applied { outcome, back } = applied;
         let undone = |name: &str| {
             let mut undone = outcome.undone.iter();
@@ -442,7 +440,7 @@ impl Person<'_> {
         }
     }
 
-    fn unfence(&self, store: &mut SqliteStore) {
+    fn unfence(&self, store: &mut dyn Store) {
         if self.course.injected_fault == InjectedFault::NoLockNorFence {
             store.ignore_fence();
         }
@@ -461,11 +459,11 @@ impl Person<'_> {
     }
 
     /// Takes the state's lock, as the command line does; a holder is waited for a few turns.
-    fn lock(&self) -> Result<Option<Lock>, End> {
+    fn lock(&self) -> Result<Option<Box<dyn Held>>, End> {
         if let InjectedFault::NoLock | InjectedFault::NoLockNorFence = self.course.injected_fault {
             return Ok(None);
         }
-        let path = self.world.state_path();
+        let backend = self.world.backend();
         for tries in 0.. {
             let info = LockInfo {
                 id: format!("{}-{tries}", self.course.seed),
@@ -475,7 +473,7 @@ impl Person<'_> {
                 operation: "apply".to_owned(),
                 since: self.world.clock.now().into(),
             };
-            match Lock::acquire(&path, info, Duration::ZERO) {
+            match backend.lock(info, Duration::ZERO, &mut |_| {}) {
                 Ok(lock) => return Ok(Some(lock)),
                 Err(StateError::Locked { .. }) if tries < self.course.patience => {
                     self.world.clock.sleep(Duration::from_secs(1));
@@ -488,7 +486,7 @@ impl Person<'_> {
         unreachable!("patience ends")
     }
 
-    fn recover(&self, store: &mut SqliteStore) -> Result<(), End> {
+    fn recover(&self, store: &mut dyn Store) -> Result<(), End> {
         let snapshot = store.snapshot().map_err(|error| self.failed(&error))?;
         let creates = snapshot.intents.iter();
         let creates = creates.filter(|intent| intent.operation == Operation::Create);
@@ -524,7 +522,7 @@ impl Person<'_> {
         }
     }
 
-    fn plan(&self, store: Option<&mut SqliteStore>) -> Result<Plan, End> {
+    fn plan(&self, store: Option<&mut (dyn Store + 'static)>) -> Result<Plan, End> {
         let options = options(self.fleet, self.course.mode, &self.course.replace);
         let clock = &*self.world.clock;
         let planned = plan(self.fleet, &options, store, self.cloud, clock).map(|mut plan| {
@@ -544,7 +542,7 @@ impl Person<'_> {
     }
 
     /// A plan to be saved, with what its rows are like.
-    fn keep(&self, mut store: Option<&mut SqliteStore>) -> Result<SavedPlan, End> {
+    fn keep(&self, mut store: Option<&mut (dyn Store + 'static)>) -> Result<SavedPlan, End> {
         let plan = self.plan(store.as_deref_mut())?;
         let snapshot = store.map(|store| store.snapshot()).transpose();
         let snapshot = snapshot.map_err(|error| self.failed(&error))?;
@@ -569,8 +567,8 @@ impl Person<'_> {
     }
 
     /// A saved plan, if its rows are as they were.
-    fn take_up(&self, saved: &SavedPlan, store: Option<&SqliteStore>) -> Result<Plan, End> {
-        let snapshot = store.map(SqliteStore::snapshot).transpose();
+    fn take_up(&self, saved: &SavedPlan, store: Option<&dyn Store>) -> Result<Plan, End> {
+        let snapshot = store.map(Store::snapshot).transpose();
         let snapshot = snapshot.map_err(|error| self.failed(&error))?;
         let clock = &*self.world.clock;
         let (plan, injected_fault) = (&saved.plan, self.course.injected_fault);

@@ -14,7 +14,7 @@ use nstance::plan::rollout::restarts;
 use nstance::provider::sim::admin::InstanceRow;
 use nstance::provider::{Cloud, CreateRequest, LifecycleState, Observation, UpdateRequest};
 use nstance::spec::SpecBody;
-use nstance_state::{Record, SqliteStore};
+use nstance_state::{Record, Store};
 
 use crate::fleet::{Fleet, Group};
 use crate::policy::Health;
@@ -77,7 +77,7 @@ impl Facts {
         }
     }
 
-    fn recorded(store: &SqliteStore, record: &Record) -> Option<Self> {
+    fn recorded(store: &dyn Store, record: &Record) -> Option<Self> {
         let spec = spec_of(store, record)?;
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         Some(Self {
@@ -132,7 +132,7 @@ impl Promise {
     pub(crate) fn of(
         plan: &Plan,
         fleet: &Fleet,
-        store: Option<&SqliteStore>,
+        store: Option<&dyn Store>,
         there: &[InstanceRow],
         is_saved: bool,
     ) -> Self {
@@ -214,7 +214,7 @@ impl Promise {
     pub(crate) fn of_way_back(
         plan: &Plan,
         earlier: &Self,
-        store: &SqliteStore,
+        store: &dyn Store,
         there: &[InstanceRow],
     ) -> Self {
         let mut fleet = earlier.fleet.clone();
@@ -246,7 +246,7 @@ impl Promise {
     }
 
     /// The rollout of an earlier run goes on: what that did counts.
-    pub(crate) fn take_up(&mut self, earlier: Self, plan: &Plan, store: &SqliteStore) {
+    pub(crate) fn take_up(&mut self, earlier: Self, plan: &Plan, store: &dyn Store) {
         self.origin = earlier.origin;
         self.target = earlier.target;
         self.is_open = earlier.is_open;
@@ -318,7 +318,7 @@ impl Promise {
         &self,
         way: &Plan,
         world: &World,
-        store: &SqliteStore,
+        store: &dyn Store,
     ) -> Result<(), Broken> {
         let Ok(snapshot) = store.snapshot() else {
             return Ok(());
@@ -390,7 +390,7 @@ impl Promise {
         name: &str,
         world: &World,
         cloud: &dyn Cloud,
-        store: &SqliteStore,
+        store: &dyn Store,
     ) -> BTreeSet<String> {
         let rollout = &self.groups[name];
         let checks = rollout.health().is_some();
@@ -426,7 +426,7 @@ impl Promise {
         ids: &[String],
         world: &World,
         cloud: &dyn Cloud,
-        store: &SqliteStore,
+        store: &dyn Store,
     ) {
         if !self.groups.contains_key(name) {
             return;
@@ -454,7 +454,7 @@ impl Promise {
         id: &str,
         world: &World,
         cloud: &dyn Cloud,
-        store: &SqliteStore,
+        store: &dyn Store,
     ) -> Result<(), Broken> {
         let Some(name) = self.group_of.get(id).cloned() else {
             return Ok(());
@@ -590,7 +590,7 @@ impl Promise {
         request: &UpdateRequest,
         world: &World,
         cloud: &dyn Cloud,
-        store: &SqliteStore,
+        store: &dyn Store,
     ) -> Result<(), Broken> {
         let id = &request.provider_id;
         let live = world.live();
@@ -696,12 +696,12 @@ impl Rollout {
 }
 
 /// Whether an instance is recorded with a load balancer.
-pub(crate) fn is_balanced(store: &SqliteStore, record: &Record) -> bool {
+pub(crate) fn is_balanced(store: &dyn Store, record: &Record) -> bool {
     spec_of(store, record).is_some_and(|spec| !spec.head.load_balancers.is_empty())
 }
 
-fn spec_of(store: &SqliteStore, record: &Record) -> Option<SpecBody> {
-    let specs = store.specs([record.spec].into_iter()).unwrap_or_default();
+fn spec_of(store: &dyn Store, record: &Record) -> Option<SpecBody> {
+    let specs = store.specs(&[record.spec]).unwrap_or_default();
     let spec = specs.get(&record.spec);
     spec.and_then(|bytes| serde_json::from_slice(bytes).ok())
 }

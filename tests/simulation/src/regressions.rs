@@ -12,7 +12,6 @@ use nstance::provider::{
     Observation, Owner, Page, SubnetInfo, TargetHealth, TargetsRequest, UpdateRequest,
 };
 use nstance::refresh::refresh;
-use nstance_state::SqliteStore;
 
 use crate::arrival::arrive_unharmed as arrive;
 use crate::fleet::{BALANCER, Fleet, Group};
@@ -276,9 +275,9 @@ fn a_plan_made_while_another_applies_is_whole_or_says_why() {
         window: Duration::ZERO,
         on_list: applied,
     };
-    let mut store = SqliteStore::open_read_only(&world.state_path(), None).unwrap();
+    let mut store = world.backend().open_to_read(None).unwrap();
     let options = options(&red, Mode::Normal, &[]);
-    let planned = plan(&red, &options, Some(&mut store), &busy, &*world.clock);
+    let planned = plan(&red, &options, Some(&mut *store), &busy, &*world.clock);
     let said = planned.unwrap_err();
     assert!(
         said.contains("was changed while it was being read"),

@@ -7,7 +7,6 @@ use nstance::apply::engine::{Call, Outcome, Request, TaskId};
 use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::{Mode, Plan};
 use nstance::provider::Owner;
-use nstance_state::SqliteStore;
 
 use crate::chance::Chance;
 use crate::disk::Trouble;
@@ -130,12 +129,10 @@ pub(crate) struct Afterlife {
 
 /// The plan that `plan` would show, with nothing done.
 pub(crate) fn plan_of(world: &World, fleet: &Fleet, mode: Mode) -> Result<Plan, String> {
-    let path = world.state_path();
-    let mut store = path
-        .exists()
-        .then(|| SqliteStore::open(&path, None).unwrap());
+    let exists = world.state_path().exists();
+    let mut store = exists.then(|| world.backend().open_to_write(None).unwrap());
     let (options, clock) = (options(fleet, mode, &[]), &*world.clock);
-    plan(fleet, &options, store.as_mut(), &world.cloud(), clock)
+    plan(fleet, &options, store.as_deref_mut(), &world.cloud(), clock)
 }
 
 pub(crate) fn owner() -> Owner {

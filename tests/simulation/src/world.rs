@@ -12,7 +12,7 @@ use nstance::clock::{Clock as _, FixedClock, Timestamp};
 use nstance::config::model::ProviderKind;
 use nstance::provider::sim::admin::{Admin, InstanceRow};
 use nstance::provider::sim::{SimCloud, SimOptions};
-use nstance_state::{Identity, Operation, Snapshot, SqliteStore};
+use nstance_state::{Backend, Identity, Operation, Snapshot, SqliteFile, Store};
 
 use crate::disk::Disk;
 use crate::fleet::{BALANCER, Fleet, Group};
@@ -132,6 +132,11 @@ impl World {
         self.folder.path().join("state/state.db")
     }
 
+    /// The storage of the state.
+    pub(crate) fn backend(&self) -> Box<dyn Backend> {
+        Box::new(SqliteFile::new(self.state_path(), None))
+    }
+
     pub(crate) fn disk(&self) -> Option<&Disk> {
         self.disk.as_ref()
     }
@@ -164,11 +169,11 @@ impl World {
 
     /// The state, if there is one.
     pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Broken> {
-        let path = self.state_path();
-        if !path.exists() {
+        if !self.state_path().exists() {
             return Ok(None);
         }
-        let snapshot = SqliteStore::open(&path, None).and_then(|store| store.snapshot());
+        let store = self.backend().open_to_write(None);
+        let snapshot = store.and_then(|store| store.snapshot());
         snapshot
             .map(Some)
             .map_err(|error| format!("the state can't be read: {error}"))
@@ -328,8 +333,8 @@ impl World {
                 Err(format!("no state, and {live:?}"))
             };
         };
-        let store =
-            SqliteStore::open(&self.state_path(), None).map_err(|error| error.to_string())?;
+        let store = self.backend().open_to_write(None);
+        let store = store.map_err(|error| error.to_string())?;
         let problems = store.check().unwrap();
         if !problems.is_empty() {
             return Err(format!("the state is unsound: {problems:?}"));
@@ -433,7 +438,7 @@ impl World {
 /// Looks at state and cloud while somebody works on them, by ways of its own.
 #[derive(Default)]
 pub(crate) struct Eye {
-    store: Option<SqliteStore>,
+    store: Option<Box<dyn Store>>,
     last: Option<(u64, String)>,
 }
 
@@ -441,9 +446,8 @@ impl Eye {
     /// What must be true at every moment.
     pub(crate) fn check(&mut self, world: &World) -> Result<(), Broken> {
         let live = world.live();
-        let path = world.state_path();
-        if self.store.is_none() && path.exists() {
-            self.store = match SqliteStore::open_read_only(&path, None) {
+        if self.store.is_none() && world.state_path().exists() {
+            self.store = match world.backend().open_to_read(None) {
                 Ok(store) => Some(store),
                 Err(_) if world.has_trouble() => return Ok(()),
                 Err(error) => return Err(format!("the state can't be read: {error}")),
