@@ -21,7 +21,8 @@ pub(super) fn of_url(
 ) -> Result<Box<dyn Backend>, Failure> {
     let path = match url.split_once(':') {
         Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
-        Some((scheme @ ("postgres" | "postgresql" | "s3" | "gs"), _)) => {
+        Some(("postgres" | "postgresql", _)) => return of_server(url, identity, keys),
+        Some((scheme @ ("s3" | "gs"), _)) => {
             let finding = Diagnostic::error(format!(
                 "states on `{scheme}` aren't built into this version"
             ));
@@ -37,6 +38,30 @@ pub(super) fn of_url(
         .replace("{cluster}", &identity.cluster)
         .replace("{shard}", &identity.shard);
     Ok(of_file(path.into(), keys))
+}
+
+/// The storage on a `PostgreSQL` server.
+///
+/// Fails if the URL is invalid.
+#[cfg(feature = "postgres")]
+fn of_server(
+    url: &str,
+    identity: &Identity,
+    keys: Arc<dyn Keys>,
+) -> Result<Box<dyn Backend>, Failure> {
+    let Identity { cluster, shard, .. } = identity;
+    let url = url.replace("{cluster}", cluster).replace("{shard}", shard);
+    let variable = |name: &str| std::env::var(name).ok();
+    let server = nstance_state::PostgresServer::new(&url, cluster, shard, &variable, Some(keys))?;
+    Ok(Box::new(server))
+}
+
+/// Without the feature, there is none.
+#[cfg(not(feature = "postgres"))]
+fn of_server(_: &str, _: &Identity, _: Arc<dyn Keys>) -> Result<Box<dyn Backend>, Failure> {
+    let finding = Diagnostic::error("states on PostgreSQL aren't built into this version");
+    let hint = "Build it with them: cargo install --path . --features postgres";
+    Err(finding.hint(hint).into())
 }
 
 /// The storage in a file.

@@ -26,6 +26,7 @@ pub mod jobs;
 mod jobs_dns;
 mod jobs_services;
 pub mod keys;
+mod migrate;
 pub mod outcome;
 pub mod output;
 pub mod plan;

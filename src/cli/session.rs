@@ -386,7 +386,7 @@ impl Session<'_> {
         Ok(&**self.backend.get_or_init(|| made))
     }
 
-    fn keys(&self) -> Arc<dyn Keys> {
+    pub(super) fn keys(&self) -> Arc<dyn Keys> {
         Arc::clone(&self.keys) as Arc<dyn Keys>
     }
 

@@ -10,6 +10,7 @@ use super::exit;
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
 use super::history::{self, History};
+use super::migrate::{self, Migrate};
 use super::rekey::{self, Rekey};
 use super::selection::AddressArgs;
 use super::session::Session;
@@ -73,6 +74,8 @@ pub enum StateCommand {
     History(History),
     /// Seal the state with another key
     Rekey(Rekey),
+    /// Make or upgrade the tables of a server, or move the state
+    Migrate(Migrate),
     /// Undo a change of the record by hand: mv, rm, push, import, undo
     Undo {
         /// The entry of the history; by default the latest that can be undone
@@ -161,6 +164,12 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
         StateCommand::Rekey(command) => return rekey::run(&fleet, command),
         StateCommand::Undo { id, auto_approve } => {
             return undo::run(&fleet, *id, *auto_approve);
+        }
+        StateCommand::Migrate(command) => {
+            if command.to.is_some() {
+                fleet.only("moving a state")?;
+            }
+            fleet.each(Form::Plain, |_, session| migrate::run(session, command))
         }
         StateCommand::Unlock { id } => {
             fleet.only("unlocking")?;

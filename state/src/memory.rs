@@ -171,6 +171,10 @@ impl Backend for MemoryDisk {
         }))
     }
 
+    fn url(&self) -> String {
+        "memory:".to_owned()
+    }
+
     fn receive(&self, _copy: &Path) -> Result<()> {
         Err(StateError::ReadOnly { path: place() })
     }

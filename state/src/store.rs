@@ -297,6 +297,9 @@ pub trait Backend: Send + Sync {
     /// The location of the state, for messages; without a password.
     fn place(&self) -> PathBuf;
 
+    /// What `--state` takes to find the state; without a password.
+    fn url(&self) -> String;
+
     /// The state's file, if it is in one. What is done with files, such as automatic backups and
     /// checks of permissions, is only done with this one.
     fn file(&self) -> Option<&Path> {
@@ -609,6 +612,10 @@ impl SqliteFile {
 impl Backend for SqliteFile {
     fn place(&self) -> PathBuf {
         self.path.clone()
+    }
+
+    fn url(&self) -> String {
+        format!("sqlite:{}", self.path.display())
     }
 
     fn file(&self) -> Option<&Path> {

@@ -138,6 +138,10 @@ impl Backend for PostgresServer {
         self.shared.place.clone()
     }
 
+    fn url(&self) -> String {
+        self.shared.settings.shown.clone()
+    }
+
     fn prepare(&self) -> Result<Option<Prepared>> {
         let shared = &self.shared;
         let session = shared.connect()?;
