@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::account::Account;
 use crate::fuzz::random::Random;
 use crate::moto::Moto;
+use crate::postgres::Postgres;
 use crate::project::Project;
 use crate::{Failure, process};
 
@@ -31,6 +32,8 @@ pub(crate) const IN_TESTS: &str = "20";
 enum Cloud {
     /// The embedded one, each ten rounds another.
     Embedded,
+    /// The embedded one, with states on a `PostgreSQL` server.
+    Shared(Postgres),
     /// A server that stands for another one.
     Server(Box<dyn Place>),
 }
@@ -65,6 +68,7 @@ impl Cloud {
     fn longest(&self) -> Duration {
         match self {
             Self::Embedded => Duration::from_millis(250),
+            Self::Shared(_) => Duration::from_millis(600),
             Self::Server(place) => place.longest(),
         }
     }
@@ -84,7 +88,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
             "--from" => from = number()?,
             // Takes the program as it is.
             "--built" => built = true,
-            "--aws" | "--gcp" => provider = word.strip_prefix("--"),
+            "--aws" | "--gcp" | "--postgres" => provider = word.strip_prefix("--"),
             other => return Err(Failure::say(format!("unknown argument: {other}"))),
         }
     }
@@ -107,6 +111,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
                 cloud = Cloud::Server(Box::new(Account::new(moto.address())?));
             } else if provider == Some("gcp") {
                 cloud = Cloud::Server(Box::new(Project::new()?));
+            } else if provider == Some("postgres") {
+                let server = Postgres::start()?;
+                cloud = Cloud::Shared(server);
+                let folder = tally.folder.as_ref().expect("it was just made").path();
+                Round::new(round, &program, folder, &cloud).prepare()?;
             }
         }
         let folder = tally.folder.as_ref().map(|folder| folder.path().to_owned());
@@ -248,10 +257,21 @@ impl<'a> Round<'a> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if let Cloud::Server(place) = self.cloud {
-            place.equip(&mut command);
+        match self.cloud {
+            Cloud::Embedded => {}
+            Cloud::Shared(server) => {
+                command.env("NSTANCE_STATE", server.url());
+                command.env("NSTANCE_STATE_KEY", format!("nstance-key-1-{:064x}", 7));
+            }
+            Cloud::Server(place) => place.equip(&mut command),
         }
         command
+    }
+
+    /// Makes the tables of a server.
+    fn prepare(&mut self) -> Result<(), Failure> {
+        std::fs::write(self.folder.join("nstance.jsonc"), self.configuration())?;
+        self.nstance(&["state", "migrate"]).map(drop)
     }
 
     /// Runs a command that must end well.
@@ -300,21 +320,23 @@ impl<'a> Round<'a> {
             let after = self.chance.below(longest) as u64;
             std::thread::sleep(Duration::from_millis(after));
         }
-        child.kill()?;
+        match self.cloud {
+            // The server goes, and comes back; the apply may go on, or give up.
+            Cloud::Shared(server) if self.chance.below(3) == 0 => server.crash()?,
+            _ => child.kill()?,
+        }
+        let mut said = String::new();
+        out.read_to_string(&mut said)?;
         let status = child.wait()?;
         match status.code() {
             // Ended by the signal.
             None => Ok(true),
             Some(0) => Ok(false),
             // Where calls fail by chance, an apply may give up.
-            Some(_) if matches!(self.cloud, Cloud::Server(_)) => Ok(false),
-            Some(code) => {
-                let mut said = String::new();
-                out.read_to_string(&mut said)?;
-                Err(Failure::say(format!(
-                    "an apply ended by itself with {code}:\n{said}"
-                )))
-            }
+            Some(_) if !matches!(self.cloud, Cloud::Embedded) => Ok(false),
+            Some(code) => Err(Failure::say(format!(
+                "an apply ended by itself with {code}:\n{said}"
+            ))),
         }
     }
 
@@ -330,7 +352,9 @@ impl<'a> Round<'a> {
 
     fn live(&self) -> Result<Instances, Failure> {
         match self.cloud {
-            Cloud::Embedded => Ok(triples(&self.document(&["sim", "list", "--json"])?)),
+            Cloud::Embedded | Cloud::Shared(_) => {
+                Ok(triples(&self.document(&["sim", "list", "--json"])?))
+            }
             Cloud::Server(place) => place.live(),
         }
     }
@@ -343,7 +367,8 @@ impl<'a> Round<'a> {
             .iter()
             .flat_map(|(name, size)| (0..*size).map(move |slot| format!("default/{name}/{slot}")))
             .collect();
-        let recorded = if self.folder.join(".nstance/kill/one.db").exists() {
+        let is_shared = matches!(self.cloud, Cloud::Shared(_)) && !expected.is_empty();
+        let recorded = if is_shared || self.folder.join(".nstance/kill/one.db").exists() {
             self.document(&["show", "--json"])?
         } else {
             Value::Null

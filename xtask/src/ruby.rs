@@ -11,7 +11,8 @@ use crate::{Failure, process};
 ///
 /// Fails with what to install.
 pub(crate) fn ensure() -> Result<(), Failure> {
-    if process::exists("ruby") || may_install() && install().is_ok() && process::exists("ruby") {
+    let install = || may_install() && install("ruby").is_ok();
+    if process::exists("ruby") || install() && process::exists("ruby") {
         return Ok(());
     }
     Err(Failure::say(
@@ -24,17 +25,23 @@ Install Ruby 3:
     ))
 }
 
-fn may_install() -> bool {
-    let user = Command::new("id").arg("-u").output();
-    let is_root = user.is_ok_and(|id| id.stdout.trim_ascii() == b"0");
-    is_root && process::exists("apt-get")
+/// Whether this may install packages of Debian.
+pub(crate) fn may_install() -> bool {
+    is_root() && process::exists("apt-get")
 }
 
-fn install() -> Result<(), Failure> {
+/// Whether this runs as root.
+pub(crate) fn is_root() -> bool {
+    let user = Command::new("id").arg("-u").output();
+    user.is_ok_and(|id| id.stdout.trim_ascii() == b"0")
+}
+
+/// Installs a package of Debian.
+pub(crate) fn install(package: &str) -> Result<(), Failure> {
     process::run(Command::new("apt-get").args(["update", "-qq"]))?;
     process::run(
         Command::new("apt-get")
-            .args(["install", "-y", "-qq", "--no-install-recommends", "ruby"])
+            .args(["install", "-y", "-qq", "--no-install-recommends", package])
             .env("DEBIAN_FRONTEND", "noninteractive"),
     )
 }

@@ -2,7 +2,8 @@
 //! long simulations and kills.
 //!
 //! In: arguments for `cargo test`. Out: its output, then the number of tests and what was left out.
-//! Must not: install anything but Python packages under `target/` and, as root on Debian, Ruby.
+//! Must not: install anything but Python packages under `target/` and, as root on Debian, Ruby and
+//! `PostgreSQL`.
 //!
 //! The tests of the default features need no service, no account and no network: the cloud is
 //! embedded, states are files. All they need beyond Rust is a C compiler, for the `SQLite` that is
@@ -16,6 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::moto::{self, Moto};
+use crate::postgres::{self, Postgres};
 use crate::{Failure, cloud_init, discovery, ec2, kill, memory, process, ruby, simulate};
 
 /// The package with the proxy that stands before moto.
@@ -39,6 +41,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
             if wants_discovery(arguments) {
                 tests.env(discovery::PATH, discovery::ensure()?);
             }
+            let server = wants_client(arguments, "postgres").then(Postgres::start);
+            let server = server.transpose()?;
+            if let Some(server) = &server {
+                tests.env(postgres::URL, server.url());
+            }
             process::run(&mut tests)
         }
     }
@@ -47,8 +54,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
 /// What only `--all` runs.
 const LEFT_OUT: &str = "\
 Left out: the clients of AWS, against moto and botocore, and of Compute Engine, against a server;
-layers of userdata against cloud-init; 10,000 simulated lifetimes with faults and mutants; and 60
-kills of the program.
+states on PostgreSQL; layers of userdata against cloud-init; 10,000 simulated lifetimes with faults
+and mutants; and 80 kills of the program.
 To run everything: cargo xtask test --all";
 
 /// Every test of the default features.
@@ -65,7 +72,7 @@ fn run_default() -> Result<(), Failure> {
 
 /// Everything there is, as far as this machine goes. In CI it goes all the way.
 fn run_all() -> Result<(), Failure> {
-    let mut parts = Parts::of(8);
+    let mut parts = Parts::of(9);
     parts.next("Build the tests with all features");
     let servers = check_memory().and_then(|()| Ok((Moto::start()?, discovery::ensure()?)));
     let (moto, description) = match servers {
@@ -86,6 +93,13 @@ fn run_all() -> Result<(), Failure> {
     let mut tests = cargo_test(features, moto.as_ref());
     if let Some(description) = description {
         tests.env(discovery::PATH, description);
+    }
+    let server = Postgres::start().map_or_else(
+        |failure| leave_out("The tests of states on PostgreSQL are", failure).map(|()| None),
+        |server| Ok(Some(server)),
+    )?;
+    if let Some(server) = &server {
+        tests.env(postgres::URL, server.url());
     }
     parts.count(&mut tests)?;
     drop(moto);
@@ -109,6 +123,11 @@ fn run_all() -> Result<(), Failure> {
     parts.next("Kill apply on a server that stands for Compute Engine");
     if !features.is_empty() {
         kill::run(&["--gcp", "--rounds", kill::IN_TESTS, "--built"])?;
+    }
+    parts.next("Kill apply with its state on PostgreSQL, and the server");
+    if server.is_some() && !features.is_empty() {
+        drop(server);
+        kill::run(&["--postgres", "--rounds", kill::IN_TESTS, "--built"])?;
     }
     parts.conclude();
     Ok(())
