@@ -4,6 +4,7 @@
 //! the stage that failed. Must not: print, or read files that the configuration doesn't name.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::check::{Purpose, check};
 use crate::config::decode::Draft;
@@ -12,6 +13,7 @@ use crate::config::load::{Loaded, decode_files, decode_text};
 use crate::config::model::Config;
 use crate::config::source::Spanned;
 use crate::config::variables::Given;
+use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, Severity};
 use crate::limited::read_text;
 use crate::provider::rules::Rules;
@@ -54,6 +56,7 @@ fn checked(
             let words = given.nonce_command.iter();
             draft.config.nonce_command = words.map(|word| word.as_str().into()).collect();
         }
+        refuse_password(&draft.config, &mut loaded);
         settle_args(&mut draft, &mut loaded.findings);
         check(&draft, purpose, &loaded.sources, &mut loaded.findings);
         // What today's server doesn't know is for information only.
@@ -94,6 +97,25 @@ fn read_ca_cert(config: &mut Config, directory: &Path, findings: &mut Diagnostic
             .ok()
             .map(|text| Spanned::new(text.into(), cluster.id.span));
     }
+}
+
+/// Reports a password in `state`, since configurations are shared. Messages don't show it.
+fn refuse_password(config: &Config, loaded: &mut Loaded) {
+    let Some(state) = &config.state else { return };
+    let passwords = credentials::of_url(&state.value);
+    if passwords.is_empty() {
+        return;
+    }
+    let secrets = passwords.into_iter().map(Arc::from);
+    loaded.secrets.0.extend(secrets);
+    // A password may be too short to be masked by itself.
+    loaded.secrets.0.push(Arc::clone(&state.value));
+    loaded.findings.push(
+        Diagnostic::error("`state` has a password in its URL")
+            .at(state.span, "a configuration is no place for a password")
+            .hint("Leave it out here, and set PGPASSWORD, or use a .pgpass file")
+            .hint("Or give the whole URL as --state or NSTANCE_STATE"),
+    );
 }
 
 /// Gives members within args the names that the provider's API knows.

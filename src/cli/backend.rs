@@ -3,7 +3,7 @@
 //! In: a URL or a path, and the keys of states. Out: a [`Backend`]. Must not: touch the state. Only
 //! this module of the command line knows the kinds of storage.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nstance_state::{Backend, Identity, Keys, SqliteFile};
@@ -11,11 +11,13 @@ use nstance_state::{Backend, Identity, Keys, SqliteFile};
 use super::failure::Failure;
 use crate::diagnostic::Diagnostic;
 
-/// The storage at a URL, in which `{cluster}` and `{shard}` are replaced.
+/// The storage at a URL, in which `{cluster}` and `{shard}` are replaced. The path of a file may be
+/// relative to `folder`.
 ///
 /// Fails if the URL's kind is unknown or not built in.
 pub(super) fn of_url(
     url: &str,
+    folder: &Path,
     identity: &Identity,
     keys: Arc<dyn Keys>,
 ) -> Result<Box<dyn Backend>, Failure> {
@@ -37,7 +39,7 @@ pub(super) fn of_url(
     let path = path
         .replace("{cluster}", &identity.cluster)
         .replace("{shard}", &identity.shard);
-    Ok(of_file(path.into(), keys))
+    Ok(of_file(folder.join(path), keys))
 }
 
 /// The storage on a `PostgreSQL` server.

@@ -180,8 +180,8 @@ impl<'g> Fleet<'g> {
                 continue;
             }
             // Other storage holds the states of many shards.
-            if let Ok(backend) = session.backend()
-                && let Some(path) = backend.file()
+            if let Ok(storage) = session.storage()
+                && let Some(path) = storage.file()
                 && let Some(first) = states.insert(path, name.clone())
             {
                 findings.push(

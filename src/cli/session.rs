@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 use nstance_state::{
     Backend, Derivation, Document, Held, Identity, Key, Keys, LockInfo, NewKey, StateError, Store,
@@ -23,8 +23,9 @@ use crate::check::Purpose;
 use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
 use crate::config::load::Loaded;
 use crate::config::model::{Config, ProviderKind};
+use crate::config::source::Spanned;
 use crate::config::variables::Given;
-use crate::credentials;
+use crate::credentials::{self, shown_url};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::home::{self, HOME};
 use crate::load::load_for;
@@ -51,7 +52,9 @@ pub struct Session<'g> {
     pub label: Option<String>,
     /// The keys of states and plans.
     pub keys: Arc<Keyring>,
-    backend: OnceLock<Box<dyn Backend>>,
+    storage: OnceLock<Box<dyn Backend>>,
+    /// Reports once that the configuration's `state` is overridden.
+    overridden: Once,
 }
 
 impl<'g> Session<'g> {
@@ -64,7 +67,8 @@ impl<'g> Session<'g> {
             clock: clock(globals),
             label: None,
             keys,
-            backend: OnceLock::new(),
+            storage: OnceLock::new(),
+            overridden: Once::new(),
         }
     }
 
@@ -369,21 +373,73 @@ impl<'g> Session<'g> {
 
 impl Session<'_> {
     /// The storage of the state. Everything goes through this one: a process that holds the lock
-    /// may have to write through the connection that holds it.
+    /// may have to write through the connection that holds it. The first call warns if it isn't
+    /// the one that the configuration names.
     ///
     /// Fails if the state's URL is invalid.
     pub fn backend(&self) -> Result<&dyn Backend, Failure> {
-        if let Some(backend) = self.backend.get() {
-            return Ok(&**backend);
+        let storage = self.storage()?;
+        self.overridden.call_once(|| {
+            if let Some(finding) = self.overrides(storage) {
+                self.tell(&finding.into());
+            }
+        });
+        Ok(storage)
+    }
+
+    /// The storage of the state, for a command that may not use it.
+    ///
+    /// Fails if the state's URL is invalid.
+    pub fn storage(&self) -> Result<&dyn Backend, Failure> {
+        if let Some(storage) = self.storage.get() {
+            return Ok(&**storage);
         }
         let (identity, keys) = (self.identity(), self.keys());
         let made = if let Some(url) = &self.globals.state {
-            backend::of_url(url, &identity, keys)?
+            backend::of_url(url, Path::new(""), &identity, keys)?
+        } else if let Some(state) = &self.config().state {
+            self.configured_storage(state)?
         } else {
             let folder = self.home().join(identity.cluster);
             backend::of_file(folder.join(format!("{}.db", identity.shard)), keys)
         };
-        Ok(&**self.backend.get_or_init(|| made))
+        Ok(&**self.storage.get_or_init(|| made))
+    }
+
+    /// The storage that the configuration names.
+    ///
+    /// Fails if its URL is invalid.
+    fn configured_storage(&self, state: &Spanned<Arc<str>>) -> Result<Box<dyn Backend>, Failure> {
+        let folder = &self.loaded.directory;
+        let made = backend::of_url(&state.value, folder, &self.identity(), self.keys());
+        made.map_err(|failure| {
+            let found = failure.findings.into_iter();
+            let mut findings = Diagnostics::default();
+            findings.extend(found.map(|finding| finding.at(state.span, "this state")));
+            findings.into()
+        })
+    }
+
+    /// The warning that `storage` isn't the one that the configuration names.
+    fn overrides(&self, storage: &dyn Backend) -> Option<Diagnostic> {
+        let given = self.globals.state.as_ref()?;
+        let configured = self.config().state.as_ref()?;
+        let other = match self.configured_storage(configured) {
+            Ok(other) if is_same(storage, &*other) => return None,
+            Ok(other) => other.place().display().to_string(),
+            Err(_) => shown_url(&configured.value),
+        };
+        let is_variable = std::env::var("NSTANCE_STATE").is_ok_and(|value| value == *given);
+        let by = if is_variable {
+            "NSTANCE_STATE"
+        } else {
+            "--state"
+        };
+        let summary = format!(
+            "the state is {}, and the configuration names {other}",
+            storage.place().display()
+        );
+        Some(Diagnostic::warning(summary).at(configured.span, format!("overridden by {by}")))
     }
 
     pub(super) fn keys(&self) -> Arc<dyn Keys> {
@@ -579,6 +635,17 @@ impl Session<'_> {
             Failure::new(diagnostic.hint("Commands that only read need no lock, `plan` and `drift` among them"))
         })
     }
+}
+
+/// Whether two storages are the same place.
+fn is_same(one: &dyn Backend, other: &dyn Backend) -> bool {
+    let place = |storage: &dyn Backend| {
+        let file = storage
+            .file()
+            .and_then(|file| std::path::absolute(file).ok());
+        file.unwrap_or_else(|| storage.place())
+    };
+    place(one) == place(other)
 }
 
 /// An opened state; `None` if it doesn't exist.

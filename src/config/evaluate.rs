@@ -220,11 +220,13 @@ impl Evaluation<'_> {
     }
 }
 
-/// The keys and blocks that identify a shard and its cloud, and those that they may refer to.
-const IDENTITY: [&str; 8] = [
+/// The keys and blocks that identify a shard, its state and its cloud, and those that they may refer
+/// to.
+const IDENTITY: [&str; 9] = [
     "nonce_command",
     "cluster",
     "shard",
+    "state",
     "load_balancer",
     "load_balancers",
     "locals",
@@ -232,7 +234,7 @@ const IDENTITY: [&str; 8] = [
     "variables",
 ];
 
-/// Reduces a configuration to what identifies its shard and its cloud.
+/// Reduces a configuration to what identifies its shard, its state and its cloud.
 fn keep_identity(trees: &mut [Tree], files: &mut [hcl::File]) {
     for (root, ..) in trees {
         if let Some(NodeValue::Object(entries)) = root.as_mut().map(|root| &mut root.value) {

@@ -40,6 +40,8 @@ pub struct Config {
     pub cluster: Cluster,
     /// `shard`
     pub shard: Shard,
+    /// `state`: the URL of the state, without a password.
+    pub state: Option<Spanned<Arc<str>>>,
     /// `load_balancers`
     pub load_balancers: Named<LoadBalancer>,
     /// `images`

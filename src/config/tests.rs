@@ -221,6 +221,62 @@ fn vars_of_the_command_line_replace_and_join() {
     assert!(render(&hidden.findings, &hidden.sources, false).contains("`--var B` has no effect"));
 }
 
+/// The findings of a configuration with this `state`, and the texts that mustn't be shown.
+fn of_state(state: &str) -> (String, Vec<String>) {
+    let text = format!("{{{HEAD}\n\"state\": {state}}}");
+    let loaded = load_text(Purpose::Identity, "a.jsonc", &text, &Given::default());
+    assert_eq!(loaded.config.is_none(), loaded.findings.has_errors());
+    let shown = render(&loaded.findings, &loaded.sources, false);
+    (
+        shown,
+        loaded.secrets.0.iter().map(ToString::to_string).collect(),
+    )
+}
+
+#[test]
+fn a_state_is_a_url_without_a_password() {
+    for url in [
+        "sqlite:states/{cluster}/{shard}.db",
+        "states/one.db",
+        "postgresql://db.example.com/nstance",
+        "postgresql://nstance@db.example.com:5432/nstance?sslmode=verify-full",
+        "s3://bucket/prefix",
+    ] {
+        let config = good(&format!("{{{HEAD} \"state\": \"{url}\"}}"));
+        assert_eq!(&*config.state.unwrap().value, url);
+    }
+    let absent = good(&format!("{{{HEAD} \"state\": null}}"));
+    assert!(absent.state.is_none());
+
+    for (url, password) in [
+        ("postgresql://me:pa55@db/nstance", "pa55"),
+        ("postgres://me:p@ss@db,other/nstance", "p@ss"),
+        ("postgresql://db/nstance?user=me&password=x", "x"),
+        ("postgresql:///nstance?host=/run&Password=pa55", "pa55"),
+        ("s3://bucket/prefix?secret_access_key=pa55", "pa55"),
+    ] {
+        let (shown, secrets) = of_state(&format!("\"{url}\""));
+        assert!(
+            shown.contains("`state` has a password in its URL"),
+            "{shown}"
+        );
+        assert!(shown.contains("a.jsonc:4:10"), "{shown}");
+        for way in ["PGPASSWORD", ".pgpass", "--state or NSTANCE_STATE"] {
+            assert!(shown.contains(way), "{shown}");
+        }
+        assert_eq!(secrets, [password, url]);
+    }
+    for (state, said) in [
+        ("\"\"", "`state` is empty"),
+        ("5", "`state` must be a string"),
+        ("{\"url\": \"sqlite:a\"}", "`state` must be a string"),
+    ] {
+        let (shown, _) = of_state(state);
+        assert!(shown.contains(said), "{shown}");
+        assert!(shown.contains("a.jsonc:4:10"), "{shown}");
+    }
+}
+
 #[test]
 fn a_byte_order_mark_shifts_nothing() {
     let text = format!("\u{feff}{{{HEAD} \"stric\": 1}}");

@@ -336,6 +336,7 @@ fn object(
 fn document_tree() -> impl Strategy<Value = serde_json::Value> {
     let section = prop::sample::select(vec![
         "cluster",
+        "state",
         "vars",
         "images",
         "templates",

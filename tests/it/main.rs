@@ -53,6 +53,7 @@ mod shards_applied;
 mod show;
 mod sim;
 mod state;
+mod state_place;
 mod store;
 mod transfer;
 mod undo;

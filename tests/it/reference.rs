@@ -133,6 +133,7 @@ fn every_key_is_used() {
         "storage",
         "secrets",
         "leader_election",
+        "state",
         "shard",
         "infra",
         "provider",

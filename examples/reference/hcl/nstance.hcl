@@ -31,6 +31,9 @@ locals {
   frequent = { frequency = "5s" }
 }
 
+# The default, written out: relative to this folder.
+state = "sqlite:.nstance/{cluster}/{shard}.db"
+
 cluster {
   id   = "reference"
   slug = "ref"

@@ -89,6 +89,8 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
     let maps = ["templates", "load_balancers", "certificates"];
     let mut maps: HashSet<_> = maps.into_iter().filter(|key| top.is_open(key)).collect();
     maps.extend(pools_are_open.then_some("subnet_pools"));
+    let state = top.get("state");
+    let state = state.and_then(|entry| reader::filled_text(entry, findings));
     let load_balancers = images::load_balancers(&top, findings);
     let images = images::images(&top, findings);
     let certificates = top.named("certificates", findings, server::certificate);
@@ -150,6 +152,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
     let config = Config {
         cluster,
         shard,
+        state,
         load_balancers,
         images,
         certificates,

@@ -36,6 +36,12 @@ pub static TOP: Table = Table {
         )
         .required(),
         Key::new(
+            "state",
+            Shape::Filled,
+            "Where the state is: `sqlite:PATH`; `{cluster}` and `{shard}` are replaced. Without a password.",
+        )
+        .ours(),
+        Key::new(
             "source",
             Shape::Object(&FOREIGN_SOURCE),
             "A document of another program, whose groups are added to `groups`.",
