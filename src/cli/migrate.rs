@@ -3,6 +3,8 @@
 //! In: a state, and where it is to be. Out: the same state there, verified; the former one is only
 //! read from then on. Must not: mark a state as moved before its copy is complete.
 
+use std::path::Path;
+
 use clap::Args;
 use nstance_state::{
     ApplyStatus, Backend, Identity, LockInfo, Prepared, StateError, Store, Timestamp, Write,
@@ -55,7 +57,7 @@ fn prepare(session: &Session<'_>) -> Result<Reply, Failure> {
 fn move_to(session: &Session<'_>, url: &str) -> Result<Reply, Failure> {
     let identity = session.identity();
     let source = session.backend()?;
-    let target = backend::of_url(url, &identity, session.keys())?;
+    let target = backend::of_url(url, Path::new(""), &identity, session.keys())?;
     if source.place() == target.place() {
         return Err(Failure::new(Diagnostic::error(format!(
             "the state is there already: {}",

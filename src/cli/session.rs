@@ -397,7 +397,8 @@ impl Session<'_> {
         let (identity, keys) = (self.identity(), self.keys());
         let made = if let Some(url) = &self.globals.state {
             backend::of_url(url, Path::new(""), &identity, keys)?
-        } else if let Some(state) = &self.config().state {
+        // The embedded cloud is of this machine, and so is its state.
+        } else if let Some(state) = self.config().state.as_ref().filter(|_| !self.globals.sim) {
             self.configured_storage(state)?
         } else {
             let folder = self.home().join(identity.cluster);

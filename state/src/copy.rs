@@ -145,7 +145,7 @@ pub(crate) fn copy(from: &dyn Sql, to: &dyn Sql) -> Result<()> {
         })?;
     }
     for table in NUMBERED {
-        to.raise_id(table, from.next_id(table)? - 1)?;
+        to.raise_id(table, from.newest_id(table)?)?;
     }
     if digest(from)? == digest(to)? {
         return Ok(());
@@ -193,7 +193,7 @@ fn digest(sql: &dyn Sql) -> Result<[u8; 32]> {
         hasher.update([4]);
     }
     for table in NUMBERED {
-        hasher.update(sql.next_id(table)?.to_le_bytes());
+        hasher.update(sql.newest_id(table)?.to_le_bytes());
     }
     Ok(hasher.finalize().into())
 }

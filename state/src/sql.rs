@@ -31,6 +31,11 @@ pub trait Sql {
     /// Fails with the database's error.
     fn next_id(&self, table: &str) -> Result<i64>;
 
+    /// The newest id that [`Sql::next_id`] returned; 0 if there is none.
+    ///
+    /// Fails with the database's error.
+    fn newest_id(&self, table: &str) -> Result<i64>;
+
     /// Sets the newest id of a table, in a state that was just created.
     ///
     /// Fails with the database's error.

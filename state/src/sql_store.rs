@@ -103,10 +103,19 @@ impl<E: Engine> SqlStore<E> {
 
     /// A state that is written.
     ///
-    /// Fails if it can't be read.
+    /// Fails if it can't be read, and with [`StateError::Moved`].
     pub(crate) fn of_writer(engine: E) -> Result<Self> {
         let mut store = Self::of_reader(engine);
-        store.fence = store.read_fence()?;
+        let of = "SELECT fence, moved_to FROM meta WHERE id = 1";
+        let (fence, moved): (u64, Option<String>) =
+            store.read(|sql| sql.one(of, &[], |row| Ok((row.get(0)?, row.get(1)?))))?;
+        if let Some(to) = moved {
+            return Err(StateError::Moved {
+                path: store.path().to_owned(),
+                to,
+            });
+        }
+        store.fence = fence;
         Ok(store)
     }
 

@@ -177,13 +177,16 @@ impl Sql for Connection {
     }
 
     fn next_id(&self, table: &str) -> sql::Result<i64> {
-        // The newest id ever assigned.
+        Ok(self.newest_id(table)? + 1)
+    }
+
+    fn newest_id(&self, table: &str) -> sql::Result<i64> {
         let newest = (self as &dyn Sql).row(
             "SELECT seq FROM sqlite_sequence WHERE name = ?1",
             sql::params![table],
             |row| row.get::<i64>(0),
         )?;
-        Ok(newest.unwrap_or(0) + 1)
+        Ok(newest.unwrap_or(0))
     }
 
     fn raise_id(&self, table: &str, to: i64) -> sql::Result<()> {

@@ -41,6 +41,8 @@ mod nonce;
 mod nstance_case;
 mod plan;
 mod plan_files;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod reference;
 mod render;
 mod replacements;

@@ -159,7 +159,7 @@ fn a_password_in_the_configuration_is_refused_and_not_shown() {
 
 #[test]
 fn a_configured_state_that_is_not_built_in() {
-    let harness = Harness::with(&with_state("postgresql://db.example.com/nstance"));
+    let harness = Harness::with(&with_state("s3://states.example.com/nstance"));
     harness.ok("validate");
     assert_snapshot!("not_built_in", harness.run("plan"));
     let shown = harness.ok("plan --state sqlite:one.db").stderr;

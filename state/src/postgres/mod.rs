@@ -326,12 +326,11 @@ impl Shared {
     /// Fails if the server can't be reached.
     fn connect(&self) -> Result<Session> {
         let client = self.settings.connect();
-        Ok(Session::new(client.map_err(|error| {
-            StateError::Unreachable {
-                path: self.place.clone(),
-                why: reason(&error),
-            }
-        })?))
+        let unreachable = |why| StateError::Unreachable {
+            path: self.place.clone(),
+            why,
+        };
+        client.map(Session::new).map_err(unreachable)
     }
 
     /// Fails if the tables are missing, or of another version.

@@ -124,19 +124,21 @@ impl Sql for Session {
     }
 
     fn next_id(&self, table: &str) -> sql::Result<i64> {
-        let known = self.ids.borrow().get(table).copied();
-        let last = match known {
-            Some(last) => last,
-            None => (self as &dyn Sql)
-                .row(
-                    "SELECT last FROM counters WHERE name = ?1",
-                    sql::params![table],
-                    |row| row.get::<i64>(0),
-                )?
-                .unwrap_or(0),
-        };
-        self.ids.borrow_mut().insert(table.to_owned(), last + 1);
-        Ok(last + 1)
+        let next = self.newest_id(table)? + 1;
+        self.ids.borrow_mut().insert(table.to_owned(), next);
+        Ok(next)
+    }
+
+    fn newest_id(&self, table: &str) -> sql::Result<i64> {
+        if let Some(known) = self.ids.borrow().get(table) {
+            return Ok(*known);
+        }
+        let newest = (self as &dyn Sql).row(
+            "SELECT last FROM counters WHERE name = ?1",
+            sql::params![table],
+            |row| row.get::<i64>(0),
+        )?;
+        Ok(newest.unwrap_or(0))
     }
 
     fn raise_id(&self, table: &str, to: i64) -> sql::Result<()> {

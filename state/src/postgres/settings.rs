@@ -30,15 +30,16 @@ pub type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
 #[derive(Clone)]
 pub(super) struct Settings {
     config: Config,
-    tls: Option<MakeRustlsConnect>,
+    /// `None` without TLS.
+    tls: Option<Tls>,
     /// The URL without its password.
     pub(super) shown: String,
 }
 
 impl Settings {
-    /// Reads a URL.
+    /// Reads a URL. Certificates are read when a connection is made.
     ///
-    /// Fails if the URL is invalid, or if a file that it names can't be read.
+    /// Fails if the URL is invalid.
     pub(super) fn read(url: &str, environment: Environment<'_>) -> Result<Self> {
         let invalid = |why: String| StateError::InvalidUrl { why };
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
@@ -65,10 +66,9 @@ impl Settings {
             .get_hosts()
             .iter()
             .any(|host| matches!(host, Host::Tcp(_)));
-        let tls = if is_remote {
-            tls.connector(environment).map_err(invalid)?
-        } else {
-            None
+        let tls = match tls.verification().map_err(invalid)? {
+            Some(_) if is_remote => Some(tls),
+            _ => None,
         };
         config.ssl_mode(if tls.is_some() {
             SslMode::Require
@@ -81,12 +81,13 @@ impl Settings {
 
     /// Opens a connection.
     ///
-    /// Fails if the server can't be reached, or refuses.
-    pub(super) fn connect(&self) -> std::result::Result<Client, postgres::Error> {
-        match &self.tls {
-            Some(tls) => self.config.connect(tls.clone()),
+    /// Fails if the server can't be reached, or refuses, or if a certificate can't be read.
+    pub(super) fn connect(&self) -> std::result::Result<Client, String> {
+        let connected = match &self.tls {
+            Some(tls) => self.config.connect(tls.connector()?),
             None => self.config.connect(NoTls),
-        }
+        };
+        connected.map_err(|error| reason(&error))
     }
 }
 
@@ -208,9 +209,11 @@ fn password(line: &str, wanted: &[String; 4]) -> Option<String> {
 }
 
 /// What the URL and the environment say about TLS.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Tls {
     mode: Option<String>,
+    /// The user's folder, which may have a file with authorities.
+    home: Option<String>,
     roots: Option<String>,
     certificate: Option<String>,
     key: Option<String>,
@@ -218,6 +221,7 @@ struct Tls {
 
 impl Tls {
     fn complete(&mut self, environment: Environment<'_>) {
+        self.home = environment("HOME");
         for (value, name) in [
             (&mut self.mode, "PGSSLMODE"),
             (&mut self.roots, "PGSSLROOTCERT"),
@@ -230,27 +234,32 @@ impl Tls {
         }
     }
 
-    /// What makes connections with TLS; `None` if it is off.
+    /// What is verified; `None` if TLS is off.
     ///
-    /// Fails if the mode is unknown, or if a file can't be read.
-    fn connector(
-        &self,
-        environment: Environment<'_>,
-    ) -> std::result::Result<Option<MakeRustlsConnect>, String> {
-        let verification = match self.mode.as_deref().unwrap_or("verify-full") {
-            "disable" => return Ok(None),
-            "require" => Verification::Nothing,
-            "verify-ca" => Verification::Authority,
-            "verify-full" => Verification::Full,
-            mode => {
-                return Err(format!(
-                    "`sslmode={mode}` isn't offered: use verify-full, verify-ca, require, or disable"
-                ));
-            }
-        };
+    /// Fails if the mode is unknown, or if only one of certificate and key is given.
+    fn verification(&self) -> std::result::Result<Option<Verification>, String> {
+        if self.certificate.is_some() != self.key.is_some() {
+            return Err("`sslcert` and `sslkey` belong together".to_owned());
+        }
+        match self.mode.as_deref().unwrap_or("verify-full") {
+            "disable" => Ok(None),
+            "require" => Ok(Some(Verification::Nothing)),
+            "verify-ca" => Ok(Some(Verification::Authority)),
+            "verify-full" => Ok(Some(Verification::Full)),
+            mode => Err(format!(
+                "`sslmode={mode}` isn't offered: use verify-full, verify-ca, require, or disable"
+            )),
+        }
+    }
+
+    /// What makes connections with TLS.
+    ///
+    /// Fails if a file can't be read.
+    fn connector(&self) -> std::result::Result<MakeRustlsConnect, String> {
+        let verification = self.verification()?.unwrap_or(Verification::Full);
         let roots = match verification {
             Verification::Nothing => RootCertStore::empty(),
-            _ => self.roots(environment)?,
+            _ => self.roots()?,
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = verify::verifier(verification, roots, &provider)?;
@@ -268,18 +277,18 @@ impl Tls {
                     .with_client_auth_cert(chain, key)
                     .map_err(|error| error.to_string())?
             }
-            (None, None) => builder.with_no_client_auth(),
-            _ => return Err("`sslcert` and `sslkey` belong together".to_owned()),
+            _ => builder.with_no_client_auth(),
         };
-        Ok(Some(MakeRustlsConnect::new(config)))
+        Ok(MakeRustlsConnect::new(config))
     }
 
     /// The authorities that are trusted: those of a file, else those of the system.
     ///
     /// Fails if there are none.
-    fn roots(&self, environment: Environment<'_>) -> std::result::Result<RootCertStore, String> {
-        let own = environment("HOME")
-            .map(|home| Path::new(&home).join(".postgresql/root.crt"))
+    fn roots(&self) -> std::result::Result<RootCertStore, String> {
+        let home = self.home.as_deref().map(Path::new);
+        let own = home
+            .map(|home| home.join(".postgresql/root.crt"))
             .filter(|path| path.exists())
             .map(|path| path.display().to_string());
         let file = self.roots.clone().or(own).filter(|file| file != "system");
@@ -305,27 +314,29 @@ fn certificates(path: &str) -> std::result::Result<Vec<CertificateDer<'static>>,
         .map_err(unreadable)
 }
 
-/// A URL without password and parameters.
+/// A URL without password, and without parameters but for a socket.
 fn shown(config: &Config) -> String {
     let mut shown = String::from("postgresql://");
     if let Some(user) = config.get_user() {
         let _ = write!(shown, "{user}@");
     }
-    let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| {
-        let port = config
-            .get_ports()
-            .get(index)
-            .or(config.get_ports().first())
-            .filter(|port| **port != 5432);
-        let host = match host {
-            Host::Tcp(host) => host.clone(),
+    let (mut hosts, mut socket) = (Vec::new(), String::new());
+    for (index, host) in config.get_hosts().iter().enumerate() {
+        match host {
+            Host::Tcp(host) => {
+                let ports = config.get_ports();
+                let port = ports.get(index).or(ports.first());
+                hosts.push(match port.filter(|port| **port != 5432) {
+                    Some(port) => format!("{host}:{port}"),
+                    None => host.clone(),
+                });
+            }
             #[cfg(unix)]
-            Host::Unix(path) => path.display().to_string(),
-        };
-        port.map_or(host.clone(), |port| format!("{host}:{port}"))
-    });
-    shown.push_str(&hosts.collect::<Vec<_>>().join(","));
-    let _ = write!(shown, "/{}", config.get_dbname().unwrap_or_default());
+            Host::Unix(path) => socket = format!("?host={}", path.display()),
+        }
+    }
+    let database = config.get_dbname().unwrap_or_default();
+    let _ = write!(shown, "{}/{database}{socket}", hosts.join(","));
     shown
 }
 
@@ -405,7 +416,7 @@ mod tests {
             (
                 "postgresql:///states?host=/run/postgresql",
                 &[("USER", "me")],
-                "postgresql://me@/run/postgresql/states",
+                "postgresql://me@/states?host=/run/postgresql",
             ),
             (
                 "postgresql:///",
@@ -428,11 +439,6 @@ mod tests {
             ("postgresql://a:secret@h:port/d", &[], ""),
             ("postgresql://a:secret@h/d?nonsense=1", &[], "nonsense"),
             (
-                "postgresql://a:secret@h/d?sslrootcert=/nowhere",
-                &[],
-                "/nowhere",
-            ),
-            (
                 "postgresql://a:secret@h/d?sslmode=require&sslcert=x",
                 &[],
                 "belong together",
@@ -452,6 +458,19 @@ mod tests {
                 "{url}: {text}"
             );
         }
+    }
+
+    #[test]
+    fn an_authority_that_cant_be_read_is_named() {
+        let settings = read(
+            "postgresql://a:secret@127.0.0.1/d?sslrootcert=/nowhere",
+            &[],
+        );
+        let error = settings.unwrap().connect().err().unwrap();
+        assert!(
+            error.starts_with("the certificate /nowhere can't be read"),
+            "{error}"
+        );
     }
 
     #[test]
