@@ -757,12 +757,12 @@ fn a_reader_changes_nothing(subject: &dyn Subject) {
 }
 
 fn a_hundred_thousand_instances(subject: &dyn Subject) {
+    const COUNT: u32 = 100_000;
+    const BATCH: u32 = 20_000;
     // On a server this takes a minute; once, without a key, is enough.
     if subject.key().is_some() && subject.backend().file().is_none() {
         return;
     }
-    const COUNT: u32 = 100_000;
-    const BATCH: u32 = 20_000;
     let mut store = created(subject);
     for start in (0..COUNT).step_by(BATCH as usize) {
         let records = (start..start + BATCH).map(|index| {
