@@ -3,7 +3,7 @@
 //! In: a plan, and its [`World`]. Out: the [`Outcome`]. Must not: decide anything; it executes the
 //! engine's commands and returns their results as events.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -140,16 +140,21 @@ pub fn drive(
     let call_receiver = Arc::new(Mutex::new(call_receiver));
     let (cloud, clock) = (world.cloud, world.clock);
     let words = world.nonce_command;
+    let failed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..limits.parallelism.min(plan.changes.len()).max(1) {
             let calls = Arc::clone(&call_receiver);
             let events = event_sender.clone();
             let owner = &owner;
+            let failed = &failed;
             scope.spawn(move || {
                 loop {
                     // The lock is held only while receiving.
                     let taken = calls.lock().map(|calls| calls.recv());
                     let Ok(Ok(job)) = taken else { return };
+                    if failed.load(Ordering::SeqCst) {
+                        return;
+                    }
                     let event = match job {
                         Job::Call(task, call) => {
                             let result = ask(cloud, clock, owner, call, limits.injected_fault);
@@ -185,7 +190,17 @@ pub fn drive(
             tell,
         );
         // Stops idle workers; busy ones stop after their call.
-        drop(call_sender);
+        failed.store(result.is_err(), Ordering::SeqCst);
+        drop((call_sender, event_sender));
+        if matches!(result, Err(DriveError::Store(_))) {
+            for event in event_receiver {
+                if let Event::Called { task, result } = event
+                    && let Ok(Answer::Instance(Some(made))) = *result
+                {
+                    tell_unrecorded(plan, task, made.provider_id, tell);
+                }
+            }
+        }
         result
     })?;
     Ok(engine.outcome())
@@ -282,15 +297,25 @@ fn run(
             .unwrap_or_default();
         if !wave.is_empty() || !notes.is_empty() {
             // Results that already arrived join the wave, so that a busy apply commits less often.
+            let made: Vec<(TaskId, String)> = wave.iter().flat_map(made).collect();
             let (tasks, operations): (Vec<_>, Vec<_>) = wave.into_iter().unzip();
-            let ids = journal::commit(
+            let committed = journal::commit(
                 world.store,
                 world.clock.now(),
                 world.apply,
                 operations,
                 notes,
                 injected_fault,
-            )?;
+            );
+            let ids = match committed {
+                Ok(ids) => ids,
+                Err(error) => {
+                    for (task, provider_id) in made {
+                        tell_unrecorded(engine.plan, task, provider_id, tell);
+                    }
+                    return Err(error.into());
+                }
+            };
             events.extend(
                 tasks
                     .into_iter()
@@ -339,6 +364,33 @@ fn run(
             }
             Err(_) => events.push(Event::Tick),
         }
+    }
+}
+
+/// The provider ids that an operation records.
+fn made((task, operation): &(TaskId, StoreOperation)) -> Vec<(TaskId, String)> {
+    match operation {
+        StoreOperation::Settle(settlement) => {
+            let records = settlement.puts.iter();
+            records
+                .map(|record| (*task, record.provider_id.clone()))
+                .collect()
+        }
+        StoreOperation::Intend { .. } => Vec::new(),
+    }
+}
+
+/// Tells of an instance that was made and can't be recorded.
+fn tell_unrecorded(
+    plan: &Plan,
+    task: TaskId,
+    provider_id: String,
+    tell: &mut dyn FnMut(&Progress),
+) {
+    let before = plan.changes[task].before.as_deref();
+    let known = before.and_then(|before| before.provider_id.as_ref());
+    if known != Some(&provider_id) {
+        tell(&Progress::Unrecorded { task, provider_id });
     }
 }
 

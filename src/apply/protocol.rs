@@ -513,6 +513,13 @@ pub enum Progress {
         /// The task.
         task: TaskId,
     },
+    /// An instance was made, and the state couldn't be written: its creation is open in the journal.
+    Unrecorded {
+        /// The task.
+        task: TaskId,
+        /// The cloud's id.
+        provider_id: String,
+    },
     /// An instance's exported files couldn't be written or removed.
     ExportFailed {
         /// The instance's address.

@@ -279,6 +279,12 @@ impl<'a> ApplyProgress<'a> {
                 self.bar.inc(1);
                 self.note_end(*task);
             }
+            Progress::Unrecorded { task, provider_id } => {
+                let change = &self.plan.changes[*task];
+                let text =
+                    format!("made as {provider_id}, and not recorded: the next apply records it");
+                self.line(&change.address, &text);
+            }
             Progress::ExportFailed { address, error } => {
                 self.line(address, &format!("its files can't be exported: {error}"));
             }
@@ -453,6 +459,15 @@ impl<'a> ApplyProgress<'a> {
                 let name = &self.plan.groups[*group].name;
                 let (done, total) = self.counts(*group);
                 events.rollout_progress(now, name, stage.as_str(), done, total, detail)
+            }
+            Progress::Unrecorded { task, provider_id } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(Step::Create, change.action);
+                let why = format!("made as {provider_id}, and not recorded");
+                let mut event =
+                    events.apply_errored(now, &change.address, operation, Duration::ZERO);
+                event["error"] = why.into();
+                event
             }
             Progress::Ended { task } => {
                 self.note_end(*task);

@@ -282,7 +282,7 @@ impl SqliteStore {
     /// Opens the state at `path` for reading and writing.
     ///
     /// Migrates an older schema. Before that, it durably writes a backup beside the file
-    /// ([`SqliteStore::automatic_backups`]). A crash leaves the file at a valid schema version,
+    /// ([`crate::backups::before_migrations`]). A crash leaves the file at a valid schema version,
     /// from which opening it again continues.
     ///
     /// Fails if the state belongs to another owner than `expected`, and if the file is not a state,
@@ -301,14 +301,6 @@ impl SqliteStore {
         let opened = open::to_read(path, expected, MIGRATIONS)?;
         let path = path.to_owned();
         Ok(Self::of_reader(Sqlite { opened, path }))
-    }
-
-    /// The backups beside the state at `path` from before its schema was migrated, oldest schema
-    /// first.
-    ///
-    /// Fails if the folder can't be read.
-    pub fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
-        new_file::automatic_backups(path)
     }
 }
 

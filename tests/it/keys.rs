@@ -489,7 +489,7 @@ fn a_plan_keeps_answers_in_a_state_of_this_schema_and_migrates_none() {
 
     let older = "DELETE FROM images; DROP TABLE observation_cache; DROP TABLE rollout_groups;
         DROP TABLE rollout_slots; DROP TABLE rollouts; DROP TABLE rollout_requests;
-        DROP TABLE last_good; PRAGMA user_version = 2";
+        DROP TABLE last_good; ALTER TABLE meta DROP COLUMN moved_to; PRAGMA user_version = 2";
     database().execute_batch(older).unwrap();
     let (before, files) = (harness.bytes(STARTER_STATE), harness.files());
     harness.ok("plan");

@@ -527,9 +527,13 @@ impl Postgres {
                 }
             }
             if started.elapsed() >= REVIVAL {
+                let why = match why {
+                    StateError::Lost { why, .. } => why.clone(),
+                    why => why.to_string(),
+                };
                 return Err(StateError::Lost {
                     path: shared.place.clone(),
-                    why: why.to_string(),
+                    why,
                 });
             }
             thread::sleep(INTERVAL);
