@@ -125,6 +125,7 @@ fn gather(session: &Session<'_>) -> Result<Local, Failure> {
     let backend = session.backend()?;
     let mut files = Vec::new();
     let mut backups = Vec::new();
+    let has_backups = backend.file().is_some();
     if let Some(file) = backend.file() {
         files.push((file.to_owned(), true));
         backups = backups::in_folder(&backups::folder_of(file)).unwrap_or_default();
@@ -139,6 +140,7 @@ fn gather(session: &Session<'_>) -> Result<Local, Failure> {
             .iter()
             .filter_map(|(path, is_written)| facts(path, *is_written))
             .collect(),
+        has_backups,
         backups: backups
             .iter()
             .map(|backup| backup.display().to_string())

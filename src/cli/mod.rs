@@ -120,8 +120,9 @@ pub struct Globals {
     config: Vec<PathBuf>,
     /// Use the state at this URL
     ///
-    /// `sqlite:PATH`, in which {cluster} and {shard} are replaced. The default is the
-    /// configuration's `state`, else .nstance/CLUSTER/SHARD.db beside the configuration.
+    /// `sqlite:PATH` or `postgresql://HOST/DATABASE`, in which {cluster} and {shard} are replaced.
+    /// The default is the configuration's `state`, else .nstance/CLUSTER/SHARD.db beside the
+    /// configuration.
     #[arg(
         long,
         global = true,

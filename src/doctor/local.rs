@@ -22,6 +22,8 @@ pub struct Local {
     pub remains: Option<LockInfo>,
     /// Files that only their owner should access.
     pub files: Vec<FileFacts>,
+    /// Whether the state is backed up before it is changed.
+    pub has_backups: bool,
     /// Backups of the state, latest first.
     pub backups: Vec<String>,
 }
@@ -352,7 +354,7 @@ fn files(local: &Local, examination: &mut Examination) {
 }
 
 fn backups(local: &Local, examination: &mut Examination) {
-    if matches!(local.state, State::Missing) && local.backups.is_empty() {
+    if !local.has_backups || matches!(local.state, State::Missing) && local.backups.is_empty() {
         return;
     }
     examination.say(

@@ -433,8 +433,9 @@ impl StateError {
             code if code.starts_with("08") || code.starts_with("57P0") => Self::Lost { path, why },
             "53100" => Self::Full { path },
             "55P03" => Self::Busy { path },
-            "25006" => Self::ReadOnly { path },
             "42P01" | "3F000" => Self::NoTables { path },
+            // Another session has the statements that were prepared in this one.
+            "26000" | "42P05" => Self::Pooled { path },
             _ => Self::Server { path, why },
         }
     }

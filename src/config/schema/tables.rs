@@ -38,7 +38,7 @@ pub static TOP: Table = Table {
         Key::new(
             "state",
             Shape::Filled,
-            "Where the state is: `sqlite:PATH`; `{cluster}` and `{shard}` are replaced. Without a password.",
+            "Where the state is: `sqlite:PATH` or `postgresql://HOST/DATABASE`, without a password; `{cluster}` and `{shard}` are replaced.",
         )
         .ours(),
         Key::new(

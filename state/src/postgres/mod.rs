@@ -223,6 +223,13 @@ impl Backend for PostgresServer {
         let session = shared.connect()?;
         shared.refuse_pooler(&session)?;
         let failed = |error| shared.failed(error);
+        // The server, too, notices in a minute that the holder's machine is gone.
+        session
+            .batch(
+                "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; \
+                 SET tcp_keepalives_count = 3",
+            )
+            .map_err(failed)?;
         let started = Instant::now();
         let mut reported = None;
         while !lock::try_take(&session, shared.lock).map_err(failed)? {

@@ -66,6 +66,7 @@ impl Settings {
             .get_hosts()
             .iter()
             .any(|host| matches!(host, Host::Tcp(_)));
+        let mode = tls.mode.clone().filter(|mode| mode != "verify-full");
         let tls = match tls.verification().map_err(invalid)? {
             Some(_) if is_remote => Some(tls),
             _ => None,
@@ -75,7 +76,10 @@ impl Settings {
         } else {
             SslMode::Disable
         });
-        let shown = shown(&config);
+        let mut shown = shown(&config);
+        if is_remote && let Some(mode) = mode {
+            let _ = write!(shown, "?sslmode={mode}");
+        }
         Ok(Self { config, tls, shown })
     }
 
@@ -332,7 +336,11 @@ fn shown(config: &Config) -> String {
                 });
             }
             #[cfg(unix)]
-            Host::Unix(path) => socket = format!("?host={}", path.display()),
+            Host::Unix(path) => {
+                socket = format!("?host={}", path.display());
+                let port = config.get_ports().first().filter(|port| **port != 5432);
+                let _ = port.map(|port| write!(socket, "&port={port}"));
+            }
         }
     }
     let database = config.get_dbname().unwrap_or_default();
@@ -394,12 +402,12 @@ mod tests {
             (
                 "postgresql://ops@db.example.com/fleet?sslmode=require",
                 &[] as &[(&str, &str)],
-                "postgresql://ops@db.example.com/fleet",
+                "postgresql://ops@db.example.com/fleet?sslmode=require",
             ),
             (
                 "postgres://ops:secret@db.example.com:6432/fleet?sslmode=disable",
                 &[("PGHOST", "other"), ("PGPORT", "1")],
-                "postgresql://ops@db.example.com:6432/fleet",
+                "postgresql://ops@db.example.com:6432/fleet?sslmode=disable",
             ),
             (
                 "postgresql://",
@@ -411,7 +419,7 @@ mod tests {
                     ("PGPASSWORD", "secret"),
                     ("PGSSLMODE", "disable"),
                 ],
-                "postgresql://ci@db:6000/states",
+                "postgresql://ci@db:6000/states?sslmode=disable",
             ),
             (
                 "postgresql:///states?host=/run/postgresql",
@@ -421,7 +429,7 @@ mod tests {
             (
                 "postgresql:///",
                 &[("PGSSLMODE", "disable")],
-                "postgresql://postgres@localhost/postgres",
+                "postgresql://postgres@localhost/postgres?sslmode=disable",
             ),
         ] {
             assert_eq!(read(url, variables).unwrap().shown, shown, "{url}");
