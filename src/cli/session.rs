@@ -55,6 +55,8 @@ pub struct Session<'g> {
     storage: OnceLock<Box<dyn Backend>>,
     /// Reports once that the configuration's `state` is overridden.
     overridden: Once,
+    /// Reports once that the state was moved.
+    moved: Once,
 }
 
 impl<'g> Session<'g> {
@@ -69,6 +71,7 @@ impl<'g> Session<'g> {
             keys,
             storage: OnceLock::new(),
             overridden: Once::new(),
+            moved: Once::new(),
         }
     }
 
@@ -451,14 +454,42 @@ impl Session<'_> {
     ///
     /// Fails if it can't be opened.
     pub fn open_to_read(&self) -> Result<Option<Box<dyn Store>>, Failure> {
-        existing(self.backend()?.open_to_read(Some(&self.identity())))
+        let store = existing(self.backend()?.open_to_read(Some(&self.identity())))?;
+        if let Some(store) = &store {
+            self.warn_if_moved(&**store)?;
+        }
+        Ok(store)
+    }
+
+    /// Reports once that the state is elsewhere now.
+    ///
+    /// Fails if the state can't be read.
+    fn warn_if_moved(&self, store: &dyn Store) -> Result<(), Failure> {
+        let meta = store.meta()?;
+        if let Some(to) = &meta.moved_to {
+            self.moved.call_once(|| {
+                let place = store.place();
+                let warning = Diagnostic::warning(format!(
+                    "the state was moved to {to}; this is what it was before: {}",
+                    place.display()
+                ));
+                self.tell(
+                    &warning
+                        .hint(format!("Use the state there: --state {to}"))
+                        .into(),
+                );
+            });
+        }
+        Ok(())
     }
 
     /// Opens the state for reading.
     ///
     /// Fails if it doesn't exist or can't be opened.
     pub fn need_state(&self) -> Result<Box<dyn Store>, Failure> {
-        Ok(self.backend()?.open_to_read(Some(&self.identity()))?)
+        let store = self.backend()?.open_to_read(Some(&self.identity()))?;
+        self.warn_if_moved(&*store)?;
+        Ok(store)
     }
 
     /// Opens the state for writing, if it exists, and encrypts it if it wasn't. The caller must
@@ -587,7 +618,7 @@ impl Session<'_> {
     pub fn lock(&self, operation: &str) -> Result<Box<dyn Held>, Failure> {
         let backend = self.backend()?;
         // Check access first, so that nothing is created beside an unusable state.
-        self.open_to_read()?;
+        existing(self.backend()?.open_to_read(Some(&self.identity())))?;
         if backend
             .file()
             .is_some_and(|file| file.starts_with(self.home()))

@@ -249,7 +249,7 @@ impl MemoryStore {
         if state.fence != self.fence {
             return Err(StateError::Fenced { path: place() });
         }
-        if let Some(to) = &state.moved_to {
+        if let Some(to) = &state.meta.moved_to {
             return Err(StateError::Moved {
                 path: place(),
                 to: to.clone(),

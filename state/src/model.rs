@@ -60,6 +60,8 @@ pub struct Meta {
     pub schema_version: u32,
     /// The key that it is encrypted with; `None` if it isn't.
     pub key: Option<KeyNeed>,
+    /// Where the state is now, if it was moved: it is only read here.
+    pub moved_to: Option<String>,
 }
 
 /// The digest that identifies a spec. The caller decides how it is computed.

@@ -391,7 +391,8 @@ impl<E: Engine> SqlStore<E> {
 pub(crate) fn meta(sql: &dyn Sql) -> sql::Result<Meta> {
     let (key, _) = keys::need(sql)?;
     let schema_version = sql.schema_version()?;
-    let of = "SELECT cluster, shard, provider, lineage, serial, created_at FROM meta WHERE id = 1";
+    let of = "SELECT cluster, shard, provider, lineage, serial, created_at, moved_to
+         FROM meta WHERE id = 1";
     sql.one(of, &[], |row| {
         Ok(Meta {
             identity: Identity {
@@ -404,6 +405,7 @@ pub(crate) fn meta(sql: &dyn Sql) -> sql::Result<Meta> {
             created_at: Timestamp(row.get(5)?),
             schema_version,
             key,
+            moved_to: row.get(6)?,
         })
     })
 }

@@ -131,7 +131,9 @@ fn a_state_moves_to_a_server_and_back() {
     assert_eq!(entries(&kept), entries(&history) + 1);
     // What was left behind is only read.
     assert_eq!(local("state list").code, Some(0));
-    assert!(local("plan").stdout.contains("No changes."));
+    let plan = local("plan");
+    assert!(plan.stdout.contains("No changes."), "{plan}");
+    assert!(plan.stderr.contains("the state was moved to"), "{plan}");
     let refused = local("apply --auto-approve --replace default/web/0");
     assert_snapshot!("left_behind", shared.said(&refused));
     let again = local(&there);

@@ -26,7 +26,6 @@ type Slot = (Arc<str>, u32);
 pub(super) struct Tables {
     pub(super) meta: Meta,
     pub(super) fence: u64,
-    pub(super) moved_to: Option<String>,
     pub(super) specs: HashMap<SpecDigest, Arc<[u8]>>,
     pub(super) images: BTreeMap<String, ImageRow>,
     pub(super) fetched: HashMap<String, FetchedRow>,
@@ -57,9 +56,9 @@ impl Tables {
                 created_at: now,
                 schema_version: newest(MIGRATIONS),
                 key: None,
+                moved_to: None,
             },
             fence: 0,
-            moved_to: None,
             specs: HashMap::new(),
             images: BTreeMap::new(),
             fetched: HashMap::new(),
@@ -234,7 +233,7 @@ impl Change {
             }
             Write::AddRequest(request) => rollouts.add_request(now, request),
             Write::RemoveRequest { id } => rollouts.remove_request(id),
-            Write::MarkMoved { to } => self.tables.moved_to = Some(to),
+            Write::MarkMoved { to } => self.tables.meta.moved_to = Some(to),
             Write::PutLastGood { group, body } => {
                 rollouts.last_good.insert(group, body);
             }

@@ -41,7 +41,7 @@ fn a_state_is_created_whole_and_for_its_owner_only() {
     let meta = store.meta().unwrap();
     assert_eq!(
         (meta.serial, meta.created_at, meta.schema_version),
-        (0, Timestamp(7), 4)
+        (0, Timestamp(7), 5)
     );
     assert_eq!(
         fs::metadata(&path).unwrap().permissions().mode() & 0o777,
@@ -167,7 +167,7 @@ fn a_newer_schema_is_refused_and_kept() {
             error,
             StateError::Newer {
                 found: 77,
-                supported: 4,
+                supported: 5,
                 ..
             }
         )
