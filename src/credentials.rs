@@ -57,6 +57,13 @@ pub fn shown_url(url: &str) -> String {
     }
 }
 
+/// A URL without its credentials, with everything else that it needs to be used.
+pub fn without_credentials(url: &str) -> String {
+    let secrets = of_url(url);
+    let hide = |shown: String, secret: &String| shown.replace(secret.as_str(), "…");
+    secrets.iter().fold(url.to_owned(), hide)
+}
+
 /// What a URL is kept under: itself; of one with credentials what isn't one, and a digest of all.
 pub fn key_of_url(url: &str) -> String {
     let Some(parts) = Parts::of(url) else {

@@ -112,7 +112,7 @@ fn refuse_password(config: &Config, loaded: &mut Loaded) {
     loaded.secrets.0.push(Arc::clone(&state.value));
     loaded.findings.push(
         Diagnostic::error("`state` has a password in its URL")
-            .at(state.span, "a configuration is no place for a password")
+            .at(state.span, "a configuration must not have a password")
             .hint("Leave it out here, and set PGPASSWORD, or use a .pgpass file")
             .hint("Or give the whole URL as --state or NSTANCE_STATE"),
     );

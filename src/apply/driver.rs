@@ -3,6 +3,7 @@
 //! In: a plan, and its [`World`]. Out: the [`Outcome`]. Must not: decide anything; it executes the
 //! engine's commands and returns their results as events.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -141,6 +142,7 @@ pub fn drive(
     let (cloud, clock) = (world.cloud, world.clock);
     let words = world.nonce_command;
     let failed = AtomicBool::new(false);
+    let mut creating = HashSet::new();
     std::thread::scope(|scope| {
         for _ in 0..limits.parallelism.min(plan.changes.len()).max(1) {
             let calls = Arc::clone(&call_receiver);
@@ -186,6 +188,7 @@ pub fn drive(
             world,
             &call_sender,
             &event_receiver,
+            &mut creating,
             injected_fault,
             tell,
         );
@@ -195,6 +198,7 @@ pub fn drive(
         if matches!(result, Err(DriveError::Store(_))) {
             for event in event_receiver {
                 if let Event::Called { task, result } = event
+                    && creating.contains(&task)
                     && let Ok(Answer::Instance(Some(made))) = *result
                 {
                     tell_unrecorded(plan, task, made.provider_id, tell);
@@ -233,11 +237,15 @@ fn drain(request: &DrainRequest) -> Result<(), String> {
     }
 }
 
+/// Runs the engine until its end. `creating` are the tasks whose latest call creates an instance.
+///
+/// Fails if the store fails, or on a second signal.
 fn run(
     engine: &mut Engine<'_>,
     world: &mut World<'_>,
     jobs: &mpsc::Sender<Job>,
     answers: &mpsc::Receiver<Event>,
+    creating: &mut HashSet<TaskId>,
     injected_fault: InjectedFault,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<(), DriveError> {
@@ -261,7 +269,14 @@ fn run(
                 match command {
                     Command::Store(task, operation) => wave.push((task, operation)),
                     Command::Note(note) => notes.push(note),
-                    Command::Call(task, call) => begin(&mut under_way, Job::Call(task, call)),
+                    Command::Call(task, call) => {
+                        if matches!(call, Call::Create(_) | Call::Find { .. }) {
+                            creating.insert(task);
+                        } else {
+                            creating.remove(&task);
+                        }
+                        begin(&mut under_way, Job::Call(task, call));
+                    }
                     Command::MakeNonce(task, request) => {
                         begin(&mut under_way, Job::Nonce(task, request));
                     }

@@ -4,10 +4,11 @@
 //! read from then on. Must not: mark a state as moved before its copy is complete.
 
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use nstance_state::{
-    ApplyStatus, Backend, Identity, LockInfo, Prepared, StateError, Store, Timestamp, Write,
+    ApplyStatus, Backend, Identity, Prepared, StateError, Store, Timestamp, Write,
 };
 
 use super::backend;
@@ -69,25 +70,27 @@ fn move_to(session: &Session<'_>, url: &str) -> Result<Reply, Failure> {
         return session.need_state().map(|_| Reply::text(""));
     };
     let now: Timestamp = session.clock.now().into();
-    let _target_lock = lock_target(&*target, lock.info())?;
+    let _target_lock = target.lock(lock.info().clone(), Duration::ZERO, &mut |_| {})?;
     // Nobody changes it while the lock is held, and a state that was moved can't be moved again.
     store.lead()?;
-    let folder = tempfile::tempdir().map_err(|error| {
-        Failure::say(format!("there is no room for a copy of the state: {error}"))
-    })?;
+    let folder = tempfile::tempdir()
+        .map_err(|error| Failure::say(format!("no copy of the state can be made: {error}")))?;
     let copy = folder.path().join("state.db");
     store.backup(&copy)?;
-    match target.receive(&copy) {
-        Ok(()) => {}
-        // An earlier run may have ended before it marked the source.
-        Err(StateError::Exists { .. }) if is_same(&*store, &*target, &identity)? => {}
+    // An earlier run may have ended before it marked the source.
+    let exists = match target.receive(&copy) {
+        Ok(()) => None,
+        Err(error @ StateError::Exists { .. }) => Some(error),
         Err(error) => return Err(error.into()),
-    }
+    };
     if !is_same(&*store, &*target, &identity)? {
-        return Err(Failure::say(format!(
-            "the copy differs from the state, so nothing was moved; remove the copy: {}",
-            target.place().display()
-        )));
+        return Err(match exists {
+            Some(error) => error.into(),
+            None => Failure::say(format!(
+                "the copy differs from the state, so nothing was moved; remove the copy: {}",
+                target.place().display()
+            )),
+        });
     }
     let url = target.url();
     store.commit(now, vec![Write::MarkMoved { to: url.clone() }])?;
@@ -109,13 +112,6 @@ fn move_to(session: &Session<'_>, url: &str) -> Result<Reply, Failure> {
         target.place().display(),
         source.place().display()
     )))
-}
-
-fn lock_target(
-    target: &dyn Backend,
-    info: &LockInfo,
-) -> Result<Box<dyn nstance_state::Held>, Failure> {
-    Ok(target.lock(info.clone(), std::time::Duration::ZERO, &mut |_| {})?)
 }
 
 /// Whether a state there is this one.

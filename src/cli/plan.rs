@@ -17,7 +17,7 @@ use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::apply::rollout_record::OpenRollout;
 use crate::check::Purpose;
-use crate::credentials::key_of_url;
+use crate::credentials::{self, key_of_url};
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::pipeline::{self, Caches, PlanError, PlanOutput, Prepared, Request};
 use crate::plan::change::Summary;
@@ -175,6 +175,7 @@ pub fn given(globals: &Globals) -> String {
         text.push_str(&format!(" -c {}", config.display()));
     }
     if let Some(state) = &globals.state {
+        let state = credentials::without_credentials(state);
         text.push_str(&format!(" --state {state}"));
     }
     if globals.sim {

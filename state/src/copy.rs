@@ -135,8 +135,8 @@ const NUMBERED: [&str; 4] = ["applies", "journal", "rollouts", "rollout_requests
 /// Fails with an error of either database, or if the copy differs.
 pub(crate) fn copy(from: &dyn Sql, to: &dyn Sql) -> Result<()> {
     for table in TABLES {
+        let columns = table.columns();
         from.query(table.read, &[], &mut |row| {
-            let columns = table.columns();
             let values: Vec<Value<'_>> = (0..columns)
                 .map(|column| row.value(column))
                 .collect::<Result<_>>()?;

@@ -28,10 +28,10 @@ pub enum StateError {
         path: PathBuf,
     },
 
-    /// A file that must be new exists.
-    #[error("a file exists already at {}", path.display())]
+    /// A file or a state that must be new exists.
+    #[error("{} exists already", path.display())]
     Exists {
-        /// The existing file, unchanged.
+        /// What exists, unchanged.
         path: PathBuf,
     },
 

@@ -15,6 +15,7 @@ use crate::error::{Result, StateError};
 use crate::files;
 use crate::paths;
 use crate::schema::{self, APPLICATION_ID, Migration};
+use crate::sql;
 
 /// Creates a state at `path` atomically.
 ///
@@ -25,7 +26,7 @@ use crate::schema::{self, APPLICATION_ID, Migration};
 pub(crate) fn create(
     path: &Path,
     migrations: &[Migration],
-    fill: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    fill: impl FnOnce(&Connection) -> sql::Result<()>,
 ) -> Result<()> {
     files::create_parents(path)?;
     in_place_of_nothing(path, ".new", |new| {
@@ -41,16 +42,16 @@ pub(crate) fn create(
                 connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
             if is_busy {
                 let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-                return Err(rusqlite::Error::SqliteFailure(busy, None));
+                return Err(rusqlite::Error::SqliteFailure(busy, None).into());
             }
-            connection.close().map_err(|(_, error)| error)
+            connection.close().map_err(|(_, error)| error.into())
         };
-        build().map_err(|error| {
+        build().map_err(|error: sql::Error| {
             // Remove SQLite's side files, which it leaves behind if the disk is full.
             for suffix in ["-wal", "-shm"] {
                 let _ = fs::remove_file(paths::beside(new, suffix));
             }
-            StateError::sqlite(path, error)
+            StateError::sql(path, error)
         })
     })
 }

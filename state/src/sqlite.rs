@@ -273,9 +273,12 @@ impl SqliteStore {
             let derivation = key.and_then(|key| key.derivation.as_ref().map(ToString::to_string));
             let key_id = key.map(|key| key.key.id().0);
             named(connection, identity, lineage)?;
-            let rest = "UPDATE meta SET created_at = ?1, key_id = ?2, derivation = ?3";
-            let params = sql::params![now.0, key_id, derivation];
-            connection.execute(rest, params_from_iter(params)).map(drop)
+            let sql: &dyn Sql = connection;
+            sql.execute(
+                "UPDATE meta SET created_at = ?1, key_id = ?2, derivation = ?3",
+                sql::params![now.0, key_id, derivation],
+            )
+            .map(drop)
         })
     }
 
@@ -307,17 +310,17 @@ impl SqliteStore {
 /// Writes the row of a new state.
 ///
 /// Fails with the database's error.
-fn named(connection: &Connection, identity: &Identity, lineage: &str) -> rusqlite::Result<()> {
+fn named(connection: &Connection, identity: &Identity, lineage: &str) -> sql::Result<()> {
     let Identity {
         cluster,
         shard,
         provider,
     } = identity;
-    connection
+    (connection as &dyn Sql)
         .execute(
             "INSERT INTO meta (id, cluster, shard, provider, lineage, serial, created_at)
              VALUES (1, ?1, ?2, ?3, ?4, 0, 0)",
-            (cluster, shard, provider, lineage),
+            sql::params![cluster, shard, provider, lineage],
         )
         .map(drop)
 }
@@ -333,23 +336,12 @@ pub(crate) fn copy_to_file(
     identity: &Identity,
     lineage: &str,
 ) -> Result<()> {
-    let mut failed = None;
-    let copied = new_file::create(path, MIGRATIONS, |connection| {
+    new_file::create(path, MIGRATIONS, |connection| {
         named(connection, identity, lineage)?;
         connection.execute_batch("BEGIN")?;
-        match crate::copy::copy(from, connection) {
-            Ok(()) => connection.execute_batch("COMMIT"),
-            Err(sql::Error::Sqlite(error)) => Err(error),
-            Err(error) => {
-                failed = Some(error);
-                Err(rusqlite::Error::QueryReturnedNoRows)
-            }
-        }
-    });
-    match failed {
-        Some(error) => Err(StateError::sql(path, error)),
-        None => copied,
-    }
+        crate::copy::copy(from, connection)?;
+        Ok(connection.execute_batch("COMMIT")?)
+    })
 }
 
 #[cfg(test)]

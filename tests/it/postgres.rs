@@ -88,6 +88,16 @@ fn a_fleet_lives_with_its_state_on_a_server() {
     assert!(shared.ok("plan").stdout.contains("No changes."));
     assert_eq!(shared.ok("state list").stdout.lines().count(), 5);
     assert!(shared.ok("state history").stdout.contains("apply"));
+    // The server ignores the password; what is printed must not have it.
+    let url = format!("{}&password={CANARY}", shared.url);
+    for words in ["plan --out saved.plan", "plan", "doctor", "state list"] {
+        let mut command = shared.harness.command(&format!("{words} --state {url}"));
+        command.env("NSTANCE_STATE_KEY", KEY);
+        let ended = shared.harness.end("…", command);
+        assert_eq!(ended.code, Some(0), "{ended}");
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(!said.contains(CANARY), "{said}");
+    }
     // Nothing of it is in the folder, and other machines can't open it without the key.
     let states: Vec<String> = shared.harness.files();
     assert!(

@@ -30,6 +30,7 @@ mod memory;
 mod moto;
 #[path = "../../tests/it/nstance_case.rs"]
 mod nstance_case;
+mod packages;
 mod postgres;
 mod process;
 mod project;

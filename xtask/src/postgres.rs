@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::{Failure, process, ruby};
+use crate::{Failure, packages, process};
 
 /// The variable that tells tests where the server is.
 pub(crate) const URL: &str = "NSTANCE_TEST_POSTGRES";
@@ -29,8 +29,8 @@ impl Postgres {
     pub(crate) fn start() -> Result<Self, Failure> {
         let programs = match programs() {
             Some(programs) => programs,
-            None if ruby::may_install() => {
-                ruby::install("postgresql")?;
+            None if packages::may_install() => {
+                packages::install("postgresql")?;
                 programs().ok_or_else(missing)?
             }
             None => return Err(missing()),
@@ -39,7 +39,7 @@ impl Postgres {
             programs,
             folder: tempfile::tempdir()?,
         };
-        if ruby::is_root() {
+        if packages::is_root() {
             process::run(Command::new("chown").arg(USER).arg(server.folder.path()))?;
         }
         let data = server.data();
@@ -92,7 +92,7 @@ impl Postgres {
 
     fn run(&self, program: &str, arguments: &[&str]) -> Result<(), Failure> {
         let program = self.programs.join(program);
-        let mut command = if ruby::is_root() {
+        let mut command = if packages::is_root() {
             let mut command = Command::new("setpriv");
             let user = format!("--reuid={USER}");
             command

@@ -49,11 +49,11 @@ fn identity() -> Identity {
 fn first(folder: &TempDir) -> PathBuf {
     let path = folder.path().join("prod.db");
     create(&path, &[FIRST], |connection| {
-        connection.execute_batch(
+        Ok(connection.execute_batch(
             "INSERT INTO meta VALUES (1, 'prod', 'a', 'aws');
              INSERT INTO parts VALUES (1, 'bolt');
              INSERT INTO uses VALUES (1);",
-        )
+        )?)
     })
     .unwrap();
     path

@@ -26,6 +26,11 @@ pub(super) fn key(cluster: &str, shard: &str) -> i64 {
 ///
 /// Fails with the server's error.
 pub(super) fn try_take(session: &Session, key: i64) -> sql::Result<bool> {
+    // The server, too, notices in a minute that the holder's machine is gone.
+    session.batch(
+        "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; \
+         SET tcp_keepalives_count = 3",
+    )?;
     let session: &dyn Sql = session;
     session.one("SELECT pg_try_advisory_lock(?1)", params![key], |row| {
         row.get(0)

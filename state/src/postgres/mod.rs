@@ -34,6 +34,10 @@ pub(crate) use settings::reason;
 
 pub use settings::Environment;
 
+/// The migrations of the tables, oldest first: each to the next version, which it stores. A released
+/// one never changes.
+const MIGRATIONS: [&str; SCHEMA as usize] = [include_str!("schema_v1.sql")];
+
 /// How often a lock is asked for.
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -145,11 +149,11 @@ impl Backend for PostgresServer {
     fn prepare(&self) -> Result<Option<Prepared>> {
         let shared = &self.shared;
         let session = shared.connect()?;
-        let run = || -> sql::Result<Option<u32>> {
+        let run = || -> sql::Result<u32> {
             session.batch("BEGIN; SELECT pg_advisory_xact_lock(hashtext('nstance.schema'))")?;
-            let before = version(&session)?;
-            if before.is_none() {
-                session.batch(include_str!("schema_v1.sql"))?;
+            let before = version(&session)?.unwrap_or(0);
+            for migration in MIGRATIONS.iter().skip(before as usize) {
+                session.batch(migration)?;
             }
             session.batch("COMMIT")?;
             Ok(before)
@@ -158,17 +162,17 @@ impl Backend for PostgresServer {
             session.roll_back();
             shared.failed(error)
         })?;
-        match before {
-            Some(found) if found > SCHEMA => Err(StateError::Newer {
+        if before > SCHEMA {
+            return Err(StateError::Newer {
                 path: shared.place.clone(),
-                found,
+                found: before,
                 supported: SCHEMA,
-            }),
-            before => Ok(Some(Prepared {
-                before: before.unwrap_or(0),
-                now: SCHEMA,
-            })),
+            });
         }
+        Ok(Some(Prepared {
+            before,
+            now: SCHEMA,
+        }))
     }
 
     fn create(
@@ -223,13 +227,6 @@ impl Backend for PostgresServer {
         let session = shared.connect()?;
         shared.refuse_pooler(&session)?;
         let failed = |error| shared.failed(error);
-        // The server, too, notices in a minute that the holder's machine is gone.
-        session
-            .batch(
-                "SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; \
-                 SET tcp_keepalives_count = 3",
-            )
-            .map_err(failed)?;
         let started = Instant::now();
         let mut reported = None;
         while !lock::try_take(&session, shared.lock).map_err(failed)? {

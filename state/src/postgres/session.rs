@@ -23,7 +23,7 @@ pub(super) const SCHEMA: u32 = 1;
 pub(super) struct Session {
     client: RefCell<Client>,
     statements: RefCell<HashMap<String, Statement>>,
-    /// The newest ids of this transaction, by table: whether they are still to be written.
+    /// The newest ids that this transaction assigned, by table. Its end stores them.
     ids: RefCell<HashMap<String, i64>>,
 }
 

@@ -96,7 +96,7 @@ fn every() -> Vec<StateError> {
 fn every_error_says_what_is_wrong() {
     let expected = "\
 there is no state at /states/prod.db
-a file exists already at /states/prod.db
+/states/prod.db exists already
 the file is empty, so it is not a state: /states/prod.db
 the state is damaged (malformed): /states/prod.db
 the state has schema version 7, and this version knows up to 1: /states/prod.db
