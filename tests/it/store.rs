@@ -9,6 +9,7 @@ use std::time::Duration;
 use nstance::apply::driver::{DriveError, World, drive};
 use nstance::apply::engine::{Limits, Starts};
 use nstance::apply::export::Exporter;
+use nstance::apply::protocol::Progress;
 use nstance::apply::recover::recover;
 use nstance::check::Purpose;
 use nstance::clock::{Clock, FixedClock, Timestamp};
@@ -101,6 +102,15 @@ impl Fleet {
     }
 
     fn apply(&self, plan: &Plan, store: &mut dyn Store) -> Result<bool, DriveError> {
+        self.apply_telling(plan, store, &mut |_| {})
+    }
+
+    fn apply_telling(
+        &self,
+        plan: &Plan,
+        store: &mut dyn Store,
+        tell: &mut dyn FnMut(&Progress),
+    ) -> Result<bool, DriveError> {
         let limits = Limits {
             parallelism: 4,
             ..Limits::default()
@@ -115,7 +125,7 @@ impl Fleet {
             nonce_command: &[],
             rollout: None,
         };
-        drive(plan, limits, 1, &Starts::default(), &mut world, &mut |_| {})
+        drive(plan, limits, 1, &Starts::default(), &mut world, tell)
             .map(|outcome| outcome.is_complete())
     }
 
@@ -194,6 +204,32 @@ fn a_state_that_was_put_back_makes_nothing_twice_and_a_full_disk_nothing_at_all(
     // The same plan with the same tokens makes nothing twice.
     assert!(fleet.apply(&plan, &mut *store).unwrap());
     assert_eq!((fleet.live().len(), fleet.live()), (5, fleet.recorded()));
+}
+
+#[test]
+fn what_was_made_and_cant_be_recorded_is_told() {
+    let fleet = Fleet::new();
+    let plan = fleet.plan(TWO, None);
+    let now = fleet.clock.now().into();
+    let mut store = fleet
+        .disk
+        .create(&Fleet::identity(), &plan.lineage, now, None)
+        .unwrap();
+    let mut told = Vec::new();
+    let ended = fleet.apply_telling(&plan, &mut *store, &mut |progress| match progress {
+        // The calls are sent; what they made can't be stored.
+        Progress::Started { .. } => fleet.disk.set_full(true),
+        Progress::Unrecorded { provider_id, .. } => told.push(provider_id.clone()),
+        _ => {}
+    });
+    assert!(matches!(
+        ended,
+        Err(DriveError::Store(StateError::Full { .. }))
+    ));
+    fleet.disk.set_full(false);
+    told.sort();
+    assert_eq!(told, fleet.live());
+    assert!(!told.is_empty() && fleet.recorded().is_empty());
 }
 
 #[test]
