@@ -13,6 +13,7 @@ use super::{Ending, Globals, exit};
 use crate::address::{InShard, Selector};
 use crate::check::Purpose;
 use crate::diagnostic::Severity;
+use crate::plan::accept::{accept, counted};
 use crate::plan::change::Mode;
 use crate::report::{json, text};
 
@@ -92,9 +93,12 @@ fn drift(
         let all = std::mem::take(&mut findings).into_iter();
         findings.extend(all.filter(|finding| finding.severity == Severity::Warning));
     }
-    let plan = made.plan;
+    let mut plan = made.plan;
+    let config = session.config();
+    accept(&mut plan, &config.accept, &session.loaded.sources);
     let drifted = plan.drift.iter().any(|drift| !drift.accepted);
-    let planned = against_config && plan.summary.has_changes();
+    let counted = against_config.then(|| counted(&plan));
+    let planned = counted.is_some_and(|counted| counted.has_changes());
     let code = if against_config && (plan.errored() || findings.has_errors()) {
         exit::ERROR
     } else if drifted || planned {
@@ -104,12 +108,11 @@ fn drift(
     };
     let reply = if as_json {
         let findings = session.findings_json(&findings);
-        Reply::document(json::drift(&plan, against_config, findings))
+        Reply::document(json::drift(&plan, counted.as_ref(), findings))
     } else {
-        let text = if against_config {
-            text::drift_from_config(&plan, session.style())
-        } else {
-            text::drift(&plan, session.style())
+        let text = match &counted {
+            Some(counted) => text::drift_from_config(&plan, counted, session.style()),
+            None => text::drift(&plan, session.style()),
         };
         Reply::text(text).telling(findings)
     };

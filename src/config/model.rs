@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::node::{Node, Sensitivity};
 use super::source::{Span, Spanned};
-use crate::address::GroupName;
+use crate::address::{GroupName, Selector};
+use crate::clock::Timestamp;
 
 pub use update::{
     Amount, CanaryPause, Check, Health, MinimalAction, OnFailure, Update, UpdateOrder, ZoneOrder,
@@ -72,6 +73,8 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// `destroy_budget`
     pub destroy_budget: DestroyBudget,
+    /// `accept`: drift that is known.
+    pub accept: Vec<Acceptance>,
     /// `strict`: warnings, and unset vars, are errors.
     pub strict: bool,
 }
@@ -622,6 +625,30 @@ pub enum Deliver {
         /// Whether it is `auto`: exported if the userdata is too large for the cloud.
         or_export: bool,
     },
+}
+
+/// One of `accept`: drift that is known. It changes the verdict of `drift`, never a plan.
+#[derive(Debug, Clone)]
+pub struct Acceptance {
+    /// `address`
+    pub address: Selector,
+    /// `path`: the attribute and all below it; `None` accepts any drift of the address.
+    pub path: Option<Arc<str>>,
+    /// `reason`
+    pub reason: Arc<str>,
+    /// `until`
+    pub until: Option<Deadline>,
+    /// Its place.
+    pub span: Span,
+}
+
+/// Until when something holds.
+#[derive(Debug, Clone)]
+pub struct Deadline {
+    /// As written: a day, or a time.
+    pub text: Arc<str>,
+    /// The first time at which it no longer holds.
+    pub end: Timestamp,
 }
 
 /// `destroy_budget`: a plan whose deletions exceed both limits requires `--allow-delete`.

@@ -453,6 +453,7 @@ impl Repair<'_> {
             held_back: Vec::new(),
             unchanged: Vec::new(),
             drift: Vec::new(),
+            of_server: Vec::new(),
             summary,
             left_out: Vec::new(),
             deletions: Deletions {

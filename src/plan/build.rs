@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::actual::{ActualInstance, ActualInstances};
+use super::change::ServerInstance;
 use super::change::{
     Action, Change, Deletions, DriftKind, LeftOut, Mode, Plan, PlannedGroup, PlannedImage, Reason,
     RulesName, Summary,
@@ -225,13 +226,19 @@ fn plan_leftovers(inputs: &Inputs<'_>, actual: &mut ActualInstances<'_>, gathere
                     .hint("Look at both; delete the one that isn't needed, or give it another slot with `nstance import`"),
                 );
             }
-            None => gathered.findings.push(
-                Diagnostic::warning(format!(
-                    "`{}` carries this shard's tags, but names no group and slot",
-                    observation.provider_id
-                ))
-                .hint("Record it with `nstance import ADDR PROVIDER_ID`, or remove its tags"),
-            ),
+            None => {
+                gathered.of_server.push(ServerInstance {
+                    provider_id: observation.provider_id.clone(),
+                    group: observation.group.clone(),
+                });
+                gathered.findings.push(
+                    Diagnostic::warning(format!(
+                        "`{}` carries this shard's tags, but names no group and slot",
+                        observation.provider_id
+                    ))
+                    .hint("Record it with `nstance import ADDR PROVIDER_ID`, or remove its tags"),
+                );
+            }
         }
     }
 }
@@ -452,6 +459,7 @@ fn assemble(
         held_back: gathered.held_back,
         unchanged: gathered.unchanged,
         drift: gathered.drift,
+        of_server: gathered.of_server,
         summary,
         left_out: gathered.left_out,
         deletions,

@@ -12,6 +12,7 @@ use nstance_state::{Identity, Intent, Record, SpecDigest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::accept::AcceptedBecause;
 use super::manifest::PlannedManifest;
 use super::planned::protected;
 use super::rollout::Rollout;
@@ -579,6 +580,9 @@ pub struct DriftedAttribute {
     pub recorded: Option<Value>,
     /// The observed value; `None` if absent.
     pub observed: Option<Value>,
+    /// Whether `ignore_changes` covers it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ignored: bool,
 }
 
 impl DriftedAttribute {
@@ -606,11 +610,33 @@ pub struct Drift {
     pub provider_id: String,
     /// The attributes that drifted, sorted by path.
     pub changes: Vec<DriftedAttribute>,
-    /// Whether `ignore_changes` covers all of it.
+    /// Whether `ignore_changes` or `accept` covers all of it.
     pub accepted: bool,
+    /// The items of `accept` that cover it; only in `drift`, since they don't change a plan.
+    #[serde(skip)]
+    pub accepted_because: Vec<AcceptedBecause>,
+    /// The items of `accept` that covered it until their date; only in `drift`.
+    #[serde(skip)]
+    pub expired: Vec<AcceptedBecause>,
     /// The recorded instance, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<InstanceView>>,
+}
+
+impl Drift {
+    /// Whether attributes of an existing instance drifted.
+    pub fn is_changed(&self) -> bool {
+        self.kind == DriftKind::Changed
+    }
+}
+
+/// An instance with this shard's tags that names no slot: the Nstance server made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerInstance {
+    /// The provider id.
+    pub provider_id: String,
+    /// `tenant/group`, if its tags name one.
+    pub group: Option<String>,
 }
 
 /// The changes that apply would make.
@@ -656,6 +682,9 @@ pub struct Plan {
     pub unchanged: Vec<Change>,
     /// The differences between record and cloud.
     pub drift: Vec<Drift>,
+    /// Instances of the Nstance server, which are left alone; not in plan files.
+    #[serde(skip)]
+    pub of_server: Vec<ServerInstance>,
     /// The number of changes by action.
     pub summary: Summary,
     /// Instances that couldn't be planned; if there are any, the plan is `errored`.

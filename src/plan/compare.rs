@@ -450,9 +450,12 @@ impl GroupPlanner<'_> {
             recorded_at,
             recorded,
         );
-        let changes = drift::compare(recorded, &tags, observation, &attributes, inputs.rules);
+        let mut changes = drift::compare(recorded, &tags, observation, &attributes, inputs.rules);
         if changes.is_empty() {
             return None;
+        }
+        for change in &mut changes {
+            change.ignored = lifecycle.ignores(&change.path);
         }
         let undo: Vec<_> = changes
             .iter()
@@ -470,7 +473,9 @@ impl GroupPlanner<'_> {
             address: recorded_at.to_string(),
             kind: DriftKind::Changed,
             provider_id: observation.provider_id.clone(),
-            accepted: changes.iter().all(|change| lifecycle.ignores(&change.path)),
+            accepted: changes.iter().all(|change| change.ignored),
+            accepted_because: Vec::new(),
+            expired: Vec::new(),
             changes,
             before: Some(Box::new(recorded.clone())),
         });

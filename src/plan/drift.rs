@@ -50,6 +50,7 @@ pub fn compare_all(
                 path,
                 recorded,
                 observed,
+                ignored: false,
             });
         }
     };

@@ -3,6 +3,7 @@
 //! In: rendered groups, a snapshot of the state, the observation, a time. Out: changes with
 //! reasons. Must not: do I/O, read a clock, or use randomness that isn't passed in.
 
+pub mod accept;
 pub mod actual;
 pub mod build;
 pub mod change;

@@ -10,6 +10,7 @@ use nstance_state::Record;
 use super::actual::Presence;
 use super::change::{
     Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, LeftOut, Mode, Reason,
+    ServerInstance,
 };
 use super::drift;
 use super::inputs::{Inputs, new_instance_id};
@@ -33,6 +34,8 @@ pub struct Planned {
     pub no_op: usize,
     /// The differences between record and cloud.
     pub drift: Vec<Drift>,
+    /// Instances of the Nstance server.
+    pub of_server: Vec<ServerInstance>,
     /// Instances that couldn't be planned.
     pub left_out: Vec<LeftOut>,
     /// The findings.
@@ -179,6 +182,7 @@ impl Planned {
             path: drift::STATE.to_owned(),
             recorded: Some(LifecycleState::Running.as_str().into()),
             observed: Some(reason.into()),
+            ignored: false,
         });
         self.drift.push(Drift {
             address: address.to_string(),
@@ -186,6 +190,8 @@ impl Planned {
             provider_id: record.provider_id.clone(),
             changes: changes.into_iter().collect(),
             accepted: false,
+            accepted_because: Vec::new(),
+            expired: Vec::new(),
             before: Some(Box::new(before.clone())),
         });
     }
@@ -203,6 +209,8 @@ impl Planned {
             provider_id: observation.provider_id.clone(),
             changes: Vec::new(),
             accepted: false,
+            accepted_because: Vec::new(),
+            expired: Vec::new(),
             before: None,
         });
     }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::path::{Segment, put, segments};
 use crate::address::Address;
 use crate::config::model::{CanaryPause, Check, ZoneOrder};
+use crate::plan::accept::AcceptedBecause;
 use crate::plan::change::{
     Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Plan, Reason, Summary,
 };
@@ -103,11 +104,13 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
     document
 }
 
-/// The document of `drift --json`; `against_config`: planned changes are drift, too.
-pub fn drift(plan: &Plan, against_config: bool, diagnostics: Value) -> Value {
+/// The document of `drift --json`; `planned` counts planned changes that are drift, too.
+pub fn drift(plan: &Plan, planned: Option<&Summary>, diagnostics: Value) -> Value {
     let plan = &*covered(plan);
-    let planned = against_config && plan.summary.has_changes();
-    let drifted = planned || plan.drift.iter().any(|drift| !drift.accepted);
+    let drifted =
+        planned.is_some_and(Summary::has_changes) || plan.drift.iter().any(|drift| !drift.accepted);
+    let because =
+        |all: &[AcceptedBecause]| -> Value { all.iter().map(AcceptedBecause::to_json).collect() };
     let found: Vec<Value> = plan
         .drift
         .iter()
@@ -129,16 +132,21 @@ pub fn drift(plan: &Plan, against_config: bool, diagnostics: Value) -> Value {
                 "provider_id": drift.provider_id,
                 "changes": changes,
                 "accepted": drift.accepted,
+                "accepted_because": because(&drift.accepted_because),
+                "acceptance_expired": because(&drift.expired),
             })
         })
         .collect();
+    let of_server = plan.of_server.iter();
+    let of_server = of_server.map(|it| json!({"provider_id": it.provider_id, "group": it.group}));
     let mut document = json!({
         "format_version": FORMAT_VERSION,
         "drifted": drifted,
         "resource_drift": found,
+        "server_instances": of_server.collect::<Vec<_>>(),
     });
-    if against_config {
-        document["summary"] = counts(&plan.summary);
+    if let Some(planned) = planned {
+        document["summary"] = counts(planned);
     }
     document["diagnostics"] = diagnostics;
     document

@@ -48,6 +48,7 @@ pub(crate) fn empty() -> Plan {
         sizes: BTreeMap::new(),
         unchanged: Vec::new(),
         drift: Vec::new(),
+        of_server: Vec::new(),
         summary: Summary::default(),
         left_out: Vec::new(),
         deletions: Deletions {
@@ -343,16 +344,19 @@ pub(crate) fn drift(group: &str, slot: u32, kind: DriftKind) -> Drift {
                 path: "state".to_owned(),
                 recorded: Some(json!("running")),
                 observed: Some(json!("stopped")),
+                ignored: false,
             },
             DriftedAttribute {
                 path: "tags.Owner".to_owned(),
                 recorded: Some(json!("platform")),
                 observed: None,
+                ignored: false,
             },
             DriftedAttribute {
                 path: "tags.cost.centre".to_owned(),
                 recorded: None,
                 observed: Some(json!("42")),
+                ignored: false,
             },
         ],
         _ => Vec::new(),
@@ -363,6 +367,8 @@ pub(crate) fn drift(group: &str, slot: u32, kind: DriftKind) -> Drift {
         provider_id: format!("i-{slot:017x}"),
         changes,
         accepted: false,
+        accepted_because: Vec::new(),
+        expired: Vec::new(),
         before: known.then(|| Box::new(recorded(slot))),
     }
 }

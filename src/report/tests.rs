@@ -149,19 +149,13 @@ fn only_a_whole_plan_with_changes_is_applyable() {
 #[test]
 fn drift_names_what_is_recorded_and_observed() {
     let mut plan = empty();
-    assert_eq!(
-        json::drift(&plan, false, json!([]))["drifted"],
-        json!(false)
-    );
+    assert_eq!(json::drift(&plan, None, json!([]))["drifted"], json!(false));
     let mut accepted = drift("default/web", 0, DriftKind::Changed);
     accepted.accepted = true;
     plan.drift.push(accepted);
-    assert_eq!(
-        json::drift(&plan, false, json!([]))["drifted"],
-        json!(false)
-    );
+    assert_eq!(json::drift(&plan, None, json!([]))["drifted"], json!(false));
     plan.drift.push(drift("default/web", 1, DriftKind::Unknown));
-    insta::assert_snapshot!(pretty(&json::drift(&plan, false, json!([]))));
+    insta::assert_snapshot!(pretty(&json::drift(&plan, None, json!([]))));
     assert_eq!(
         json::errors(json!([{"severity": "error"}])),
         json!({"format_version": "1.0", "diagnostics": [{"severity": "error"}]})

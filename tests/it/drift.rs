@@ -86,3 +86,67 @@ fn a_target_leaves_out_duplicates_of_other_slots() {
     assert_eq!(here.code, Some(2), "{here}");
     assert!(here.stdout.contains("1 duplicate."), "{here}");
 }
+
+const ACCEPT: &str = r#""accept": [
+    { "address": "default/web", "path": "tags.Owner", "reason": "billing tags everything" },
+    { "address": "default/db/0", "reason": "being moved", "until": "2026-12-01" },
+    { "address": "default/web", "path": "instance_type", "reason": "a test", "until": "2026-11-30" }
+  ],
+  "groups""#;
+
+#[test]
+fn known_drift_is_accepted_until_its_date() {
+    let harness = Harness::applied(TWO);
+    harness.edit("\"groups\"", ACCEPT);
+    harness.ok("sim set-tag default/web/0 Owner=someone");
+    harness.ok("sim delete default/db/0");
+    let ended = harness.run("drift");
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(ended);
+    // What undoes accepted drift doesn't count either; the plan is as it was.
+    let ended = harness.run("drift --against config");
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let ended = harness.run("plan --detailed-exitcode");
+    assert_eq!(ended.code, Some(2), "{ended}");
+    // One of several attributes isn't accepted any more.
+    harness.ok("sim set-type default/web/0 huge");
+    let ended = harness.run("drift");
+    assert_eq!(ended.code, Some(2), "{ended}");
+    assert_snapshot!(ended);
+    assert_snapshot!(harness.run("drift --json"));
+    let later = harness.run("drift --now 2026-12-02T00:00:00Z --target default/db");
+    assert_eq!(later.code, Some(2), "{later}");
+}
+
+#[test]
+fn an_acceptance_needs_an_address_a_reason_and_a_date() {
+    let harness = Harness::with(TWO);
+    harness.edit(
+        "\"groups\"",
+        r#""accept": [
+    { "address": "web", "reason": "" },
+    { "address": "default/web", "reason": "x", "until": "soon" },
+    { "path": "tags" },
+    "default/web"
+  ],
+  "groups""#,
+    );
+    assert_snapshot!(harness.run("validate"));
+}
+
+#[test]
+fn what_the_server_made_is_told_apart() {
+    let harness = Harness::applied(TWO);
+    harness.ok("state rm default/db/0");
+    let live = harness.live();
+    let [_, _, id] = live
+        .iter()
+        .find(|[address, ..]| address == "default/db/0")
+        .unwrap();
+    harness.ok(&format!("sim set-tag {id} --unset nstance:slot"));
+    let ended = harness.run("drift");
+    assert_eq!(ended.code, Some(0), "{ended}");
+    assert_snapshot!(ended);
+    let document = harness.json("drift --json");
+    assert_eq!(document["server_instances"][0]["provider_id"], **id);
+}

@@ -7,6 +7,7 @@
 //! Decoding continues after an error: the invalid part stays empty, and [`Broken`] names it, so
 //! that checks don't report consequences of it.
 
+mod accept;
 mod files;
 pub(super) mod form;
 mod groups;
@@ -132,6 +133,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
     );
     let groups = groups::groups(&top, form, findings);
     let destroy_budget = destroy_budget(&top, findings);
+    let accept = accept::accept(&top, findings);
     let strict = top.flag("strict", findings);
 
     let written = top
@@ -168,6 +170,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
         templates_lib,
         groups: groups.all,
         destroy_budget,
+        accept,
         strict: strict.is_some_and(|strict| strict.value),
     };
     Ok(Draft { config, broken })

@@ -132,6 +132,12 @@ pub static TOP: Table = Table {
         )
         .ours(),
         Key::new(
+            "accept",
+            Shape::List(&Shape::Object(&ACCEPT)),
+            "Drift that is known: `drift` shows it and doesn't count it.",
+        )
+        .ours(),
+        Key::new(
             "strict",
             Shape::Flag,
             "Warnings of the configuration, such as a var that isn't set, are errors.",
@@ -1310,6 +1316,31 @@ pub static CERTIFICATE_KEY: Table = Table {
     keys: &[
         Key::new("source", Shape::Text, "Who makes it: `agent`."),
         Key::new("name", Shape::Text, "The name of the file."),
+    ],
+};
+
+/// An item of `accept`
+pub static ACCEPT: Table = Table {
+    title: "accept",
+    about: "Drift that is known.",
+    keys: &[
+        Key::new(
+            "address",
+            Shape::Filled,
+            "A group (`tenant/group`) or slot (`tenant/group/0`).",
+        )
+        .required(),
+        Key::new(
+            "path",
+            Shape::Text,
+            "The attribute, such as `tags.Owner`, with all below it; by default any drift, missing instances included.",
+        ),
+        Key::new("reason", Shape::Filled, "Why it is accepted.").required(),
+        Key::new(
+            "until",
+            Shape::Filled,
+            "The last day (`2027-01-31`, in UTC) or the time (RFC 3339) until which it is accepted.",
+        ),
     ],
 };
 

@@ -39,10 +39,58 @@ struct Block<'a> {
 pub fn drift(plan: &Plan, style: Style<'_>) -> String {
     let plan = &*covered(plan);
     let mut lines = blocks(&collapse(&plan.drift), MOST_LINES - 4, style);
+    lines.extend(of_server(plan));
     lines.push(verdict(plan, None, style));
     let mut text = lines.join("\n");
     text.push('\n');
     text
+}
+
+/// How many instances of the Nstance server there are.
+pub(super) fn of_server(plan: &Plan) -> Vec<String> {
+    if plan.of_server.is_empty() {
+        return Vec::new();
+    }
+    let ids = plan.of_server.iter();
+    let ids: Vec<String> = ids.map(|it| visible(&it.provider_id)).collect();
+    let count = counted(ids.len(), "instance");
+    let ids = value::listed(&ids, 5);
+    vec![
+        format!("  # {count} of the Nstance server, left alone: {ids}"),
+        String::new(),
+    ]
+}
+
+/// The commands that mend the drift; `None` if there is nothing to mend. `given` are the global
+/// options, `planned` counts what differs from the configuration.
+pub fn mend<'p>(
+    plans: impl IntoIterator<Item = (&'p Plan, Summary)>,
+    given: &str,
+) -> Option<String> {
+    let mut duplicates = false;
+    let mut others = false;
+    for (plan, planned) in plans {
+        let counting = plan.drift.iter().filter(|drift| !drift.accepted);
+        for drift in counting {
+            match drift.kind {
+                DriftKind::Duplicate => duplicates = true,
+                DriftKind::Changed | DriftKind::Missing | DriftKind::Unknown => others = true,
+            }
+        }
+        others |= planned.has_changes();
+    }
+    if others {
+        Some(format!(
+            "To restore what is configured: `nstance plan{given}`; to record what is there: \
+             `nstance plan{given} --refresh-only`"
+        ))
+    } else {
+        duplicates.then(|| {
+            "To resolve a duplicate, delete the instance that isn't needed, or give it a slot: \
+             `nstance import ADDR PROVIDER_ID`"
+                .to_owned()
+        })
+    }
 }
 
 /// The line that says how much drifted; `planned` counts what differs from the configuration.
@@ -53,10 +101,21 @@ pub(super) fn verdict(plan: &Plan, planned: Option<&Summary>, style: Style<'_>) 
             .filter(|drift| drift.kind == kind && !drift.accepted)
             .count()
     };
-    let accepted = plan.drift.iter().filter(|drift| drift.accepted).count();
-    let accepted = match accepted {
-        0 => String::new(),
-        count => format!(" ({count} accepted by ignore_changes.)"),
+    let accepted = plan.drift.iter().filter(|drift| drift.accepted);
+    let (by_accept, ignored): (Vec<_>, Vec<_>) =
+        accepted.partition(|drift| !drift.accepted_because.is_empty());
+    let accepted = [
+        (ignored.len(), "ignore_changes"),
+        (by_accept.len(), "accept"),
+    ];
+    let accepted: Vec<String> = accepted
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, by)| format!("{count} accepted by {by}"))
+        .collect();
+    let accepted = match &accepted[..] {
+        [] => String::new(),
+        some => format!(" ({}.)", some.join(", ")),
     };
     let kinds = [
         DriftKind::Changed,
@@ -145,6 +204,8 @@ fn alike(a: &Drift, slot_a: u32, b: &Drift, slot_b: u32) -> bool {
     };
     a.kind == b.kind
         && a.accepted == b.accepted
+        && a.accepted_because == b.accepted_because
+        && a.expired == b.expired
         && a.changes.len() == b.changes.len()
         && a.changes.iter().zip(&b.changes).all(|(a, b)| {
             a.path == b.path && same(&a.observed, &b.observed) && same(&a.recorded, &b.recorded)
@@ -209,12 +270,21 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
             format!("{address} is duplicate ({which}): another instance has the slot")
         }
     };
-    let accepted = if drift.accepted {
+    let accepted = if drift.accepted && drift.accepted_because.is_empty() {
         style.faint(" (accepted: ignore_changes)")
     } else {
         String::new()
     };
     let mut lines = vec![format!("  # {what}{accepted}")];
+    let accepted = drift.accepted_because.iter().map(|it| ("accepted", it));
+    let expired = drift.expired.iter().map(|it| ("was accepted", it));
+    lines.extend(accepted.chain(expired).map(|(is, because)| {
+        let until = because.until.as_ref();
+        let until = until.map_or_else(String::new, |until| format!(" until {}", visible(until)));
+        let reason = visible(&because.reason);
+        let line = format!("# ({is}{until}: {reason}; {})", because.written_at);
+        format!("  {}", style.faint(&line))
+    }));
     // The heading already has the reason why an instance is missing.
     let changes = drift.changes.iter();
     for change in changes.filter(|_| drift.kind != DriftKind::Missing) {

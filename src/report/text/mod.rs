@@ -21,7 +21,7 @@ mod value;
 
 use std::collections::BTreeSet;
 
-pub use drift::drift;
+pub use drift::{drift, mend};
 pub use instance::instance;
 pub use paint::Style;
 pub use shards::{ShardEnd, drift_total, ends, heading, plan_total};
@@ -47,13 +47,16 @@ pub fn plan(plan: &Plan, style: Style<'_>) -> String {
 }
 
 /// The text of `nstance drift --against config`: the plan, with one verdict.
-pub fn drift_from_config(plan: &Plan, style: Style<'_>) -> String {
+///
+/// `planned` counts the changes that aren't accepted drift.
+pub fn drift_from_config(plan: &Plan, planned: &Summary, style: Style<'_>) -> String {
     if !plan.summary.has_changes() {
         return drift(plan, style);
     }
     let plan = &*covered(plan);
-    let verdict = drift::verdict(plan, Some(&plan.summary), style);
-    with_end(plan, WOULD, Vec::new(), vec![verdict], style)
+    let mut end = drift::of_server(plan);
+    end.push(drift::verdict(plan, Some(planned), style));
+    with_end(plan, WOULD, Vec::new(), end, style)
 }
 
 /// Before the changes that an apply makes.
