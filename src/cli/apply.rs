@@ -13,12 +13,13 @@ use super::apply_shard::{LockedShard, ReadyShard};
 use super::approval::{Approval, refuse};
 use super::console;
 use super::exit::{self, worst};
-use super::failure::Failure;
+use super::failure::{Failure, Failures};
 use super::fleet::Fleet;
 use super::outcome::{self, ShardOutcome};
 use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files::{self, SavedPlan};
 use super::progress::Board;
+use super::reports::{Found, Reports};
 use super::selection::{AddressArgs, AllowedGroups, Selection};
 use super::session;
 use super::signals::Graceful;
@@ -27,6 +28,7 @@ use crate::address::{InShard, Selector};
 use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Mode, Summary};
+use crate::report::review::Subject;
 use crate::report::text::ShardEnd;
 use crate::report::{events, text};
 
@@ -49,6 +51,8 @@ pub struct Apply {
     #[arg(long)]
     retry: bool,
     #[command(flatten)]
+    pub(super) reports: Reports,
+    #[command(flatten)]
     shape: PlanArgs,
 }
 
@@ -65,6 +69,8 @@ pub struct Destroy {
     approval: Approval,
     #[command(flatten)]
     order: Order,
+    #[command(flatten)]
+    pub(super) reports: Reports,
 }
 
 /// How several shards follow each other.
@@ -85,6 +91,7 @@ struct Request<'a> {
     order: Order,
     max_wait: Duration,
     retries: bool,
+    reports: &'a Reports,
 }
 
 /// Runs `apply`.
@@ -98,6 +105,7 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
         order: command.order,
         max_wait: command.max_wait.0,
         retries: command.retry,
+        reports: &command.reports,
     };
     signals::plan_to_apply();
     let purpose = if command.plans.is_empty() {
@@ -105,7 +113,7 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
     } else {
         Purpose::Identity
     };
-    apply(Fleet::load(globals, purpose)?, &request)
+    apply(globals, purpose, &request)
 }
 
 /// Applies the plan of one group without a prompt.
@@ -131,8 +139,9 @@ pub(super) fn group(globals: &Globals, group: &Selector) -> Ending {
         order: Order { shards_parallel: 1 },
         max_wait: Duration::MAX,
         retries: false,
+        reports: &Reports::default(),
     };
-    apply(Fleet::load(globals, Purpose::Plan)?, &request)
+    apply(globals, Purpose::Plan, &request)
 }
 
 /// Runs `destroy`.
@@ -146,13 +155,36 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
         order: command.order,
         max_wait: Duration::MAX,
         retries: false,
+        reports: &command.reports,
     };
     signals::plan_to_apply();
-    apply(Fleet::load(globals, Purpose::Plan)?, &request)
+    apply(globals, Purpose::Plan, &request)
 }
 
-/// Locks, plans and asks for approval in all shards before it changes one of them.
-fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
+/// Applies all shards, and reports the result.
+fn apply(globals: &Globals, purpose: Purpose, request: &Request<'_>) -> Ending {
+    let reports = request.reports;
+    if !reports.prints_text() && !globals.json {
+        console::keep_output_for_a_report();
+    }
+    reports.around(Subject::Apply, || {
+        let mut fleet = Fleet::load(globals, purpose)?;
+        let (code, ends) = apply_all(&mut fleet, request)?;
+        let found = fleet.shards.iter().enumerate();
+        let mut ends = ends.into_iter();
+        let found = found.map(|_| ends.next().map_or_else(Found::default, ShardOutcome::found));
+        let found = found.collect();
+        Ok(reports.publish(&fleet, Subject::Apply, found, None, code))
+    })
+}
+
+/// Locks, plans and asks for approval in all shards before it changes one of them. Returns the exit
+/// code, and the outcomes if any shard got as far.
+fn apply_all(
+    fleet: &mut Fleet<'_>,
+    request: &Request<'_>,
+) -> Result<(u8, Vec<ShardOutcome>), Failures> {
+    let stopped = |code| Ok((code, Vec::new()));
     let approval = request.approval;
     if !approval.auto_approve && request.plans.is_empty() && !std::io::stdin().is_terminal() {
         return Err(Failure::new(
@@ -164,7 +196,7 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     }
     let saved = match request.plans {
         [] => None,
-        files => Some(plan_files::read(&mut fleet, files)?),
+        files => Some(plan_files::read(fleet, files)?),
     };
     let chosen = fleet.select(AddressArgs {
         allow_delete: &approval.allow_delete,
@@ -173,51 +205,51 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     })?;
     let (globals, several) = (fleet.globals, fleet.is_several());
     if globals.json && several {
-        print_version(&fleet);
+        print_version(fleet);
     }
-    let Some(begun) = begin(&fleet, request, saved, &chosen) else {
+    let Some(begun) = begin(fleet, request, saved, &chosen) else {
         if several {
-            give_up(&fleet, 1);
+            give_up(fleet, 1);
         }
-        return Ok(exit::ERROR);
+        return stopped(exit::ERROR);
     };
     let failed = begun.iter().filter(|work| work.is_none()).count();
     if several && request.plans.is_empty() {
-        tell_total(&fleet, &begun);
+        tell_total(fleet, &begun);
     }
     let hopeless = failed == begun.len();
     if failed > 0 && (hopeless || !approval.continue_on_error) {
         if several && !hopeless {
-            give_up(&fleet, failed);
+            give_up(fleet, failed);
         }
-        return Ok(exit::ERROR);
+        return stopped(exit::ERROR);
     }
     let refused = refusals(&begun, approval, &chosen);
     if refused > 0 {
         if several && refused < begun.len() {
-            give_up(&fleet, refused);
+            give_up(fleet, refused);
         }
-        return Ok(exit::ERROR);
+        return stopped(exit::ERROR);
     }
     let works = begun.iter().flatten();
     let changing: Vec<_> = works
         .filter(|work| work.plan.summary.is_applyable())
         .collect();
     let asks = !changing.is_empty() && !approval.auto_approve && request.plans.is_empty();
-    if asks && !ask(&fleet, &changing).map_err(unplaced)? {
+    if asks && !ask(fleet, &changing).map_err(unplaced)? {
         console::print("\nApply cancelled.\n");
-        return Ok(exit::ERROR);
+        return stopped(exit::ERROR);
     }
     let mode = begun
         .iter()
         .flatten()
         .next()
         .map_or(Mode::Normal, |work| work.plan.mode);
-    let ends = finish(&fleet, request, begun);
+    let ends = finish(fleet, request, begun);
     if several {
-        outcome::conclude_all(&fleet, mode, &ends);
+        outcome::conclude_all(fleet, mode, &ends);
     }
-    Ok(worst(ends.iter().map(|ended| ended.code)))
+    Ok((worst(ends.iter().map(|ended| ended.code)), ends))
 }
 
 /// Locks all shards, then settles and plans each. Reports a failed shard and omits it. Returns
@@ -468,6 +500,6 @@ fn roll_out(
     let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
     let not_tried = ShardOutcome::not_tried(signals.code());
     ends.into_iter()
-        .map(|ended| ended.unwrap_or(not_tried))
+        .map(|ended| ended.unwrap_or_else(|| not_tried.clone()))
         .collect()
 }

@@ -41,7 +41,7 @@ use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, Owner};
 use crate::refresh::refresh;
 use crate::report::events::{self, Events};
-use crate::report::text::{self, ShardEnd};
+use crate::report::text;
 
 /// A shard whose lock this process holds.
 pub struct LockedShard<'s, 'g> {
@@ -408,7 +408,11 @@ impl ReadyShard<'_, '_> {
                 store.commit(now.into(), writes)?;
             }
         }
-        Ok(ShardOutcome::unchanged(&self.plan))
+        let outcome = ShardOutcome::unchanged(&self.plan);
+        Ok(ShardOutcome {
+            applied: Some((Box::new(self.plan), Duration::ZERO)),
+            ..outcome
+        })
     }
 
     /// Applies the plan and reports the result, including failures.
@@ -424,11 +428,7 @@ impl ReadyShard<'_, '_> {
             Ok(ended) => ended,
             Err(failure) => {
                 board.aside(|| session.fail(&failure));
-                ShardOutcome {
-                    end: ShardEnd::Failed,
-                    done: None,
-                    code: failure.code,
-                }
+                ShardOutcome::broken(failure.code)
             }
         }
     }
@@ -510,7 +510,12 @@ impl ReadyShard<'_, '_> {
             failure
         })?;
         drop(self.lock);
-        Ok(board.aside(|| conclude(session, plan, &applied, goes_back, signals.code())))
+        let outcome = board.aside(|| conclude(session, plan, &applied, goes_back, signals.code()));
+        let elapsed = session.clock.now().since(now);
+        Ok(ShardOutcome {
+            applied: Some((Box::new(self.plan), elapsed)),
+            ..outcome
+        })
     }
 }
 

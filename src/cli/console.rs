@@ -45,11 +45,26 @@ pub fn report<'f>(
 
 /// Writes to standard output with secrets masked. Ignores a closed pipe.
 pub fn print(text: &str) {
-    if IN_CLEAR.load(Ordering::Relaxed) {
+    if TEXTS_TO_ERRORS.load(Ordering::Relaxed) {
+        error(text);
+    } else if IN_CLEAR.load(Ordering::Relaxed) {
         print_in_clear(text);
     } else {
         print_in_clear(&redact::text(text));
     }
+}
+
+/// Writes a report to standard output with secrets masked, even where texts go to standard error.
+pub fn print_report(text: &str) {
+    print_in_clear(&redact::text(text));
+}
+
+/// Whether texts go to standard error, since standard output has a report.
+static TEXTS_TO_ERRORS: AtomicBool = AtomicBool::new(false);
+
+/// Sends texts to standard error for the rest of this process.
+pub fn keep_output_for_a_report() {
+    TEXTS_TO_ERRORS.store(true, Ordering::Relaxed);
 }
 
 /// Whether standard output may contain secrets.

@@ -5,8 +5,9 @@ use clap::{Args, ValueEnum};
 use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
-use super::plan::{all_findings, keep, make};
+use super::plan::{all_findings, given, keep, make};
 use super::plan_args::PlanArgs;
+use super::reports::{Found, Reports};
 use super::selection::Selection;
 use super::session::Session;
 use super::{Ending, Globals, exit};
@@ -15,6 +16,7 @@ use crate::check::Purpose;
 use crate::diagnostic::Severity;
 use crate::plan::accept::{accept, counted};
 use crate::plan::change::Mode;
+use crate::report::review::Subject;
 use crate::report::{json, text};
 
 /// Options of `drift`.
@@ -23,9 +25,8 @@ pub struct DriftCommand {
     /// What the cloud is compared with
     #[arg(long, value_enum, default_value = "record")]
     against: Against,
-    /// How to print it
-    #[arg(long, value_enum)]
-    format: Option<Format>,
+    #[command(flatten)]
+    pub(super) reports: Reports,
     /// Only this group or slot; may repeat
     #[arg(long, value_name = "ADDR")]
     target: Vec<InShard<Selector>>,
@@ -39,42 +40,56 @@ enum Against {
     Config,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people
-    Text,
-    /// For programs
-    Json,
-}
-
 /// Runs `drift`.
 pub fn run(globals: &Globals, command: &DriftCommand) -> Ending {
+    let subject = Subject::Drift {
+        against_config: command.against == Against::Config,
+    };
+    let reports = &command.reports;
+    reports.around(subject, || look(globals, command, subject))
+}
+
+fn look(globals: &Globals, command: &DriftCommand, subject: Subject) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
     let shape = PlanArgs::of(&command.target, &[], Mode::Normal);
     let chosen = fleet.select(shape.asked())?;
-    let as_json = globals.json || command.format == Some(Format::Json);
-    let mut found: Vec<(String, Option<bool>)> =
-        fleet.names().into_iter().map(|name| (name, None)).collect();
-    let code = fleet.each(Form::Headed.documents_or(as_json), |index, session| {
-        let (reply, drifted) = drift(session, command, &shape, &chosen[index], as_json)?;
-        found[index].1 = Some(drifted);
+    let mut all: Vec<Found> = fleet.shards.iter().map(|_| Found::default()).collect();
+    let prints_text = command.reports.prints_text() && !globals.json;
+    let form = if prints_text || globals.json {
+        Form::Headed.documents_or(globals.json)
+    } else {
+        Form::Plain
+    };
+    let code = fleet.each(form, |index, session| {
+        let (reply, found) = drift(session, command, &shape, &chosen[index])?;
+        all[index] = found;
         Ok(reply)
     });
-    if fleet.is_several() && !as_json {
-        let total = text::drift_total(&found, globals.style());
-        console::print(&format!("\n{total}\n"));
+    let examined = all
+        .iter()
+        .filter_map(|found| Some((found.plan.as_ref()?, found.planned)));
+    let mend = text::mend(examined, &given(globals));
+    if prints_text {
+        if fleet.is_several() {
+            let names = fleet.names().into_iter();
+            let drifted = all.iter().map(Found::drifted);
+            let total = text::drift_total(&names.zip(drifted).collect::<Vec<_>>(), globals.style());
+            console::print(&format!("\n{total}\n"));
+        }
+        if let Some(line) = &mend {
+            console::print(&format!("\n{line}\n"));
+        }
     }
-    Ok(code)
+    Ok(command.reports.publish(&fleet, subject, all, mend, code))
 }
 
-/// A shard's drift as text or JSON, and whether there is any.
+/// A shard's drift as text or JSON, and for reports.
 fn drift(
     session: &Session<'_>,
     command: &DriftCommand,
     shape: &PlanArgs,
     chosen: &Selection,
-    as_json: bool,
-) -> Result<(Reply, bool), Failure> {
+) -> Result<(Reply, Found), Failure> {
     let options = shape.options(session, chosen, false)?;
     let mut store = session.open_to_read()?;
     let cloud = session.cloud()?;
@@ -106,9 +121,12 @@ fn drift(
     } else {
         exit::SUCCESS
     };
-    let reply = if as_json {
+    let reply = if session.globals.json {
+        session.note(&findings);
         let findings = session.findings_json(&findings);
         Reply::document(json::drift(&plan, counted.as_ref(), findings))
+    } else if !command.reports.prints_text() {
+        Reply::text("").telling(findings)
     } else {
         let text = match &counted {
             Some(counted) => text::drift_from_config(&plan, counted, session.style()),
@@ -116,5 +134,10 @@ fn drift(
         };
         Reply::text(text).telling(findings)
     };
-    Ok((reply.ending(code), drifted || planned))
+    let found = Found {
+        planned: counted.unwrap_or_default(),
+        plan: Some(plan),
+        applied: None,
+    };
+    Ok((reply.ending(code), found))
 }

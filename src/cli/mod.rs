@@ -36,6 +36,7 @@ pub mod progress;
 pub mod rekey;
 pub mod render;
 mod render_userdata;
+pub mod reports;
 pub mod rollout;
 pub mod run_errand;
 pub mod schema;
@@ -77,6 +78,7 @@ use crate::render::erb;
 use crate::report::{diagnostic, json, text};
 use failure::{Failure, Failures};
 use nstance_bosh::instances::Profile;
+use reports::Format;
 
 /// A declarative planner for fleets of cloud VMs.
 #[derive(Debug, Parser)]
@@ -323,6 +325,7 @@ impl Globals {
             color: self.colors(is_terminal),
             width: width.unwrap_or(100),
             shard: None,
+            signs: text::Signs::Indented,
         }
     }
 
@@ -557,7 +560,23 @@ impl Cli {
         if cli.globals.on_command_line.contains(&"--releases") {
             cli.globals.from.get_or_insert(From::Bosh);
         }
+        if let Some(format) = cli.command.format() {
+            cli.globals.json = format == Format::Json;
+        }
         Ok(cli)
+    }
+}
+
+impl Command {
+    /// The format that was chosen for the result.
+    fn format(&self) -> Option<Format> {
+        match self {
+            Self::Plan(command) => command.reports.format,
+            Self::Apply(command) => command.reports.format,
+            Self::Destroy(command) => command.reports.format,
+            Self::Drift(command) => command.reports.format,
+            _ => None,
+        }
     }
 }
 

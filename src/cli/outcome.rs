@@ -3,56 +3,84 @@
 //! In: outcomes. Out: texts about what was done, failed or not tried, and the exit code. Must not:
 //! change anything.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::console;
 use super::exit;
 use super::fleet::Fleet;
+use super::reports::Found;
 use super::session::{self, Session};
 use crate::apply::driver::Applied;
 use crate::apply::engine::{Outcome, TaskEnd, action_name};
 use crate::diagnostic::{Diagnostic, counted};
-use crate::plan::change::{Mode, Plan};
+use crate::plan::change::{Mode, Plan, Summary};
 use crate::report::events::{self, Done};
+use crate::report::review::{self, Undone};
 use crate::report::text::{self, ShardEnd};
 
 /// The outcome of an apply in one shard.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct ShardOutcome {
     /// How it ended.
     pub end: ShardEnd,
     /// The number of changes done, if known.
     pub done: Option<Done>,
+    /// The changes that weren't done.
+    pub undone: Vec<Undone>,
     /// The exit code.
     pub code: u8,
+    /// The plan and the time it took, if the shard got as far.
+    pub applied: Option<(Box<Plan>, Duration)>,
 }
 
 impl ShardOutcome {
+    fn new(end: ShardEnd, done: Option<Done>, code: u8) -> Self {
+        Self {
+            end,
+            done,
+            undone: Vec::new(),
+            code,
+            applied: None,
+        }
+    }
+
+    /// For the reports of the run.
+    pub fn found(self) -> Found {
+        let applied = review::Applied {
+            end: self.end,
+            done: self.done.unwrap_or_default(),
+            elapsed: self.applied.as_ref().map_or(Duration::ZERO, |(_, it)| *it),
+            undone: self.undone,
+        };
+        let plan = self.applied.map(|(plan, _)| *plan);
+        Found {
+            planned: plan.as_ref().map_or_else(Summary::default, |it| it.summary),
+            plan,
+            applied: Some(applied),
+        }
+    }
+
     /// There were no changes.
     pub fn unchanged(plan: &Plan) -> Self {
-        Self {
-            end: ShardEnd::Unchanged,
-            done: Some(Done::default()),
-            code: success(plan),
-        }
+        Self::new(ShardEnd::Unchanged, Some(Done::default()), success(plan))
     }
 
     /// The apply couldn't start.
     pub fn failed() -> Self {
-        Self {
-            end: ShardEnd::Failed,
-            done: Some(Done::default()),
-            code: exit::ERROR,
-        }
+        Self::new(ShardEnd::Failed, Some(Done::default()), exit::ERROR)
+    }
+
+    /// The apply failed without a result.
+    pub fn broken(code: u8) -> Self {
+        Self::new(ShardEnd::Failed, None, code)
     }
 
     /// The shard wasn't applied, because of a signal or another shard's failure.
     pub fn not_tried(signal: Option<u8>) -> Self {
-        Self {
-            end: ShardEnd::NotTried,
-            done: Some(Done::default()),
-            code: signal.unwrap_or(exit::ERROR),
-        }
+        let code = signal.unwrap_or(exit::ERROR);
+        Self::new(ShardEnd::NotTried, Some(Done::default()), code)
     }
 }
 
@@ -146,25 +174,16 @@ pub fn conclude(
     }
     if is_complete && goes_back {
         tell(session, rolled_back(session, plan, true));
-        return ShardOutcome {
-            end: ShardEnd::Failed,
-            done: Some(done),
-            code: exit::ERROR,
-        };
+        return ShardOutcome::new(ShardEnd::Failed, Some(done), exit::ERROR);
     }
     if is_complete {
-        return ShardOutcome {
-            end: ShardEnd::Done,
-            done: Some(done),
-            code: success(plan),
-        };
+        return ShardOutcome::new(ShardEnd::Done, Some(done), success(plan));
     }
     if outcome.waits() {
         tell(session, waiting(session, plan, outcome));
         return ShardOutcome {
-            end: ShardEnd::Waiting,
-            done: Some(done),
-            code: exit::WAITING,
+            undone: undone(session, plan, outcome),
+            ..ShardOutcome::new(ShardEnd::Waiting, Some(done), exit::WAITING)
         };
     }
     let mut lines = Vec::new();
@@ -231,10 +250,31 @@ pub fn conclude(
         _ => (ShardEnd::Failed, exit::ERROR),
     };
     ShardOutcome {
-        end,
-        done: Some(done),
-        code,
+        undone: undone(session, plan, outcome),
+        ..ShardOutcome::new(end, Some(done), code)
     }
+}
+
+/// The changes that weren't done, for reports.
+fn undone(session: &Session<'_>, plan: &Plan, outcome: &Outcome) -> Vec<Undone> {
+    let undone = outcome.undone.iter();
+    undone
+        .map(|(task, end)| {
+            let change = &plan.changes[*task];
+            let error = match end {
+                TaskEnd::Failed(error) | TaskEnd::Unfinished(error) => Some(error.clone()),
+                TaskEnd::Unsettled(error) => {
+                    Some(format!("whether it happened isn't known: {error}"))
+                }
+                TaskEnd::NotTried | TaskEnd::Done => None,
+            };
+            Undone {
+                address: session.name(&change.address),
+                action: action_name(change.action),
+                error,
+            }
+        })
+        .collect()
 }
 
 /// Reports a finding, as an event with `--json`.

@@ -11,6 +11,7 @@ use super::fleet::{Fleet, Form, Reply};
 use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files;
 use super::progress::Listing;
+use super::reports::{Found, Reports};
 use super::rollout;
 use super::selection::{AddressArgs, Selection};
 use super::session::Session;
@@ -20,10 +21,10 @@ use crate::check::Purpose;
 use crate::credentials::{self, key_of_url};
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::pipeline::{self, Caches, PlanError, PlanOutput, Prepared, Request};
-use crate::plan::change::Summary;
 use crate::plan::file;
 use crate::plan::inputs::Options;
 use crate::provider::Cloud;
+use crate::report::review::Subject;
 use crate::report::{json, text};
 
 /// Options of `plan`.
@@ -41,6 +42,8 @@ pub struct PlanCommand {
     #[arg(long)]
     show_sensitive: bool,
     #[command(flatten)]
+    pub(super) reports: Reports,
+    #[command(flatten)]
     replacements: Replacements,
     #[command(flatten)]
     pub(super) shape: PlanArgs,
@@ -48,6 +51,11 @@ pub struct PlanCommand {
 
 /// Runs `plan`.
 pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
+    let reports = &command.reports;
+    reports.around(Subject::Plan, || plan_all(globals, command))
+}
+
+fn plan_all(globals: &Globals, command: &PlanCommand) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
     let chosen = fleet.select(AddressArgs {
         allow_replace: &command.replacements.allow_replace,
@@ -60,14 +68,21 @@ pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
             .collect(),
         None => vec![None; fleet.shards.len()],
     };
+    let mut all: Vec<Found> = fleet.shards.iter().map(|_| Found::default()).collect();
     let mut summaries = vec![None; fleet.shards.len()];
-    let form = Form::Headed.documents_or(globals.json);
+    let prints_text = command.reports.prints_text() && !globals.json;
+    let form = if prints_text || globals.json {
+        Form::Headed.documents_or(globals.json)
+    } else {
+        Form::Plain
+    };
     let code = fleet.each(form, |index, session| {
         let made = plan(session, command, &chosen[index], files[index].as_deref())?;
-        summaries[index] = Some(made.summary);
+        summaries[index] = Some(made.found.planned);
+        all[index] = made.found;
         Ok(made.reply)
     });
-    if fleet.is_several() && !globals.json {
+    if fleet.is_several() && prints_text {
         let total = text::plan_total(&summaries, globals.style());
         console::print(&format!("\n{total}\n"));
     }
@@ -79,7 +94,8 @@ pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
     if !saved.is_empty() && !globals.json && !globals.quiet {
         console::error(&saved_to(globals, &saved));
     }
-    Ok(code)
+    let reports = &command.reports;
+    Ok(reports.publish(&fleet, Subject::Plan, all, None, code))
 }
 
 /// The message about saved plans, with the command to apply them.
@@ -95,7 +111,7 @@ fn saved_to(globals: &Globals, files: &[String]) -> String {
 /// A shard's plan and its output.
 struct Planned {
     reply: Reply,
-    summary: Summary,
+    found: Found,
 }
 
 fn plan(
@@ -153,18 +169,26 @@ fn plan(
     } else {
         exit::SUCCESS
     };
+    let found = Found {
+        planned: plan.summary,
+        plan: command.reports.collects().then(|| plan.clone()),
+        applied: None,
+    };
     if command.show_sensitive {
         plan.show_sensitive();
         console::show_sensitive();
     }
     let reply = if json {
+        session.note(&findings);
         Reply::document(json::plan(&plan, session.findings_json(&findings)))
+    } else if !command.reports.prints_text() {
+        Reply::text("").telling(findings)
     } else {
         Reply::text(text::plan(&plan, session.style())).telling(findings)
     };
     Ok(Planned {
         reply: reply.ending(code),
-        summary: plan.summary,
+        found,
     })
 }
 

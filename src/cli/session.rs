@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use nstance_state::{
     Backend, Derivation, Document, Held, Identity, Key, Keys, LockInfo, NewKey, StateError, Store,
@@ -57,6 +57,8 @@ pub struct Session<'g> {
     overridden: Once,
     /// Reports once that the state was moved.
     moved: Once,
+    /// The findings that were reported so far.
+    reported: Mutex<Diagnostics>,
 }
 
 impl<'g> Session<'g> {
@@ -72,6 +74,7 @@ impl<'g> Session<'g> {
             storage: OnceLock::new(),
             overridden: Once::new(),
             moved: Once::new(),
+            reported: Mutex::default(),
         }
     }
 
@@ -309,6 +312,7 @@ impl<'g> Session<'g> {
 
     /// Prints findings on standard error; with `--quiet` only if one is an error.
     pub fn tell(&self, findings: &Diagnostics) {
+        self.note(findings);
         if findings.has_errors() || !findings.is_empty() && !self.globals.quiet {
             let color = self.globals.colors_errors();
             let findings = self.named(findings);
@@ -318,11 +322,26 @@ impl<'g> Session<'g> {
 
     /// Prints a failure. In a run over several shards, it goes among the others' texts or events.
     pub fn fail(&self, failure: &Failure) {
+        self.note(&failure.findings);
         match (&self.label, self.globals.json) {
             (None, _) => console::report(self.globals, [(&failure.findings, &self.loaded.sources)]),
             (Some(_), true) => self.finding_events(&failure.findings),
             (Some(_), false) => self.tell(&failure.findings),
         }
+    }
+
+    /// Keeps findings for the reports of the whole run.
+    pub fn note(&self, findings: &Diagnostics) {
+        if !findings.is_empty() {
+            let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+            reported.extend(findings.iter().cloned());
+        }
+    }
+
+    /// The findings that were reported so far.
+    pub fn reported(&self) -> Diagnostics {
+        let reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        reported.clone()
     }
 
     /// Findings with the shard's name.
@@ -354,6 +373,7 @@ impl<'g> Session<'g> {
 
     /// Prints findings as events.
     pub fn finding_events(&self, findings: &Diagnostics) {
+        self.note(findings);
         let now = self.clock.now();
         for finding in self
             .findings_json(findings)

@@ -78,37 +78,60 @@ pub fn accept(plan: &mut Plan, acceptances: &[Acceptance], sources: &SourceMap) 
     }
 }
 
-/// The changes of a plan that count as drift from the configuration: all but those that only undo
-/// accepted drift.
+/// The counts of the changes that are drift from the configuration.
 pub fn counted(plan: &Plan) -> Summary {
-    let accepted: HashMap<&str, &Drift> = plan
-        .drift
-        .iter()
-        .filter(|drift| !drift.accepted_because.is_empty())
-        .map(|drift| (drift.address.as_str(), drift))
-        .collect();
-    if accepted.is_empty() {
+    if plan.drift.iter().all(|it| it.accepted_because.is_empty()) {
         return plan.summary;
     }
-    let only_undoes = |change: &&Change| {
-        let drift = accepted.get(change.address.to_string().as_str());
-        drift.is_some_and(|drift| undoes(change, drift))
+    let undoing = Undoing::of(plan);
+    let held_back = plan.held_back.iter();
+    let mut summary = Summary {
+        no_op: plan.summary.no_op,
+        held_back: held_back.filter(|it| !undoing.is_all_of(it)).count(),
+        ..Summary::default()
     };
-    let mut summary = Summary::of(&[], &[], plan.summary.no_op);
-    for change in plan.changes.iter().filter(|change| !only_undoes(change)) {
+    for change in plan.changes.iter().filter(|it| !undoing.is_all_of(it)) {
         summary.count(change.action);
     }
-    let held_back = plan.held_back.iter();
-    summary.held_back = held_back.filter(|change| !only_undoes(change)).count();
     summary
+}
+
+/// The changes that are drift from the configuration: all but those that only undo accepted drift.
+pub fn counted_changes(plan: &Plan) -> Vec<Change> {
+    let undoing = Undoing::of(plan);
+    let changes = plan.changes.iter();
+    changes
+        .filter(|it| !undoing.is_all_of(it))
+        .cloned()
+        .collect()
+}
+
+/// What undoes accepted drift.
+struct Undoing<'p>(HashMap<&'p str, &'p Drift>);
+
+impl<'p> Undoing<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        let accepted = plan.drift.iter();
+        let accepted = accepted.filter(|drift| !drift.accepted_because.is_empty());
+        Self(
+            accepted
+                .map(|drift| (drift.address.as_str(), drift))
+                .collect(),
+        )
+    }
+
+    /// Whether a change does no more.
+    fn is_all_of(&self, change: &Change) -> bool {
+        let drift = self.0.get(change.address.to_string().as_str());
+        drift.is_some_and(|drift| undoes(change, drift))
+    }
 }
 
 /// Whether a change does no more than undo a drift.
 fn undoes(change: &Change, drift: &Drift) -> bool {
     match change.action {
-        Action::Create => change.reasons.contains(&Reason::Missing),
+        Action::Create | Action::Forget => change.reasons.contains(&Reason::Missing),
         Action::Adopt => change.reasons.contains(&Reason::Unrecorded),
-        Action::Forget => change.reasons.contains(&Reason::Missing),
         Action::Update | Action::CreateThenDelete | Action::DeleteThenCreate => {
             let mut attributes = change.attributes.iter();
             !change.attributes.is_empty()

@@ -560,6 +560,9 @@ pub enum DriftKind {
 }
 
 impl DriftKind {
+    /// All kinds, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Changed, Self::Missing, Self::Unknown, Self::Duplicate];
+
     /// The name in JSON and messages.
     pub fn as_str(self) -> &'static str {
         match self {

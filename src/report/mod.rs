@@ -7,9 +7,13 @@ pub mod dns;
 pub mod doctor;
 pub mod events;
 mod excerpt;
+pub mod github;
 pub mod graph;
 pub mod json;
+pub mod junit;
+pub mod markdown;
 mod path;
+pub mod review;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

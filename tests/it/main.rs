@@ -46,6 +46,7 @@ mod postgres;
 mod reference;
 mod render;
 mod replacements;
+mod reports;
 mod rollout;
 mod schema;
 mod secrets;

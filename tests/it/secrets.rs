@@ -186,6 +186,8 @@ fn live(cage: &Cage, name: &str) {
         "plan",
         "plan --json",
         "plan --verbose",
+        "plan --format markdown",
+        "plan --format github --report json=whole.json --report text=plan.txt",
     ] {
         cage.ok(words);
     }
@@ -195,7 +197,7 @@ fn live(cage: &Cage, name: &str) {
         "plan --out saved.plan",
         "show saved.plan",
         "show saved.plan --json",
-        "apply saved.plan --auto-approve",
+        "apply saved.plan --auto-approve --format markdown --report json=applied.json",
         "show",
         "show --json",
         "show default/web",
@@ -231,6 +233,10 @@ fn live(cage: &Cage, name: &str) {
     for words in [
         "drift",
         "drift --json",
+        "drift --format markdown",
+        "drift --format github",
+        "drift --against config --format junit --report text=drift.txt",
+        "plan --format markdown",
         "doctor --json",
         "doctor --out repair.plan",
         "plan",

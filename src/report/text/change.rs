@@ -70,10 +70,8 @@ pub(super) fn headline(block: &Block<'_>, style: Style<'_>) -> String {
         (Some(id), 1) => format!(" (deposed {})", value::visible(id)),
         (Some(_), _) => " (deposed)".to_owned(),
     };
-    format!(
-        "  # {} {what}{count}",
-        style.bold(&format!("{}{deposed}", style.address(block.address())))
-    )
+    let address = format!("{}{deposed}", style.address(block.address()));
+    style.title(&format!("{} {what}{count}", style.bold(&address)))
 }
 
 /// Whether the change is made only if addresses turn out to be others.
@@ -91,12 +89,11 @@ pub(super) fn lines(
     let mut lines = vec![headline(block, style)];
     lines.extend(reasons(block).into_iter().map(|reason| {
         let reason = value::cut(&value::visible(&reason), style.columns().max(100));
-        format!("  {}", style.faint(&format!("# ({reason})")))
+        style.remark(&reason)
     }));
     if block.count > 1 && block.own_values && shows_values(block.first.action) {
         let address = style.address(&block.first.address);
-        let shown = format!("# (shown as for {address})");
-        lines.push(format!("  {}", style.faint(&shown)));
+        lines.push(style.remark(&format!("shown as for {address}")));
     }
     let entries = View {
         block,
@@ -104,13 +101,8 @@ pub(super) fn lines(
         style,
     }
     .entries();
-    let sign = style.action_sign(block.first.action);
-    let head = format!("{sign} {resource_type} {} {{", quoted(&block.address()));
-    lines.push(if sign.trim().is_empty() {
-        head.trim_end().to_owned()
-    } else {
-        head
-    });
+    let head = format!("{resource_type} {} {{", quoted(&block.address()));
+    lines.push(style.action_row(block.first.action, &head));
     entry::write(&entries, 0, style, &mut lines);
     lines.push("    }".to_owned());
     lines
@@ -121,7 +113,7 @@ fn shows_values(action: Action) -> bool {
 }
 
 /// The reasons in a few words; omits obvious ones.
-fn reasons(block: &Block<'_>) -> Vec<String> {
+pub(super) fn reasons(block: &Block<'_>) -> Vec<String> {
     let change = block.first;
     change
         .reasons

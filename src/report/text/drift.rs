@@ -35,11 +35,26 @@ struct Block<'a> {
     count: usize,
 }
 
+/// The drift of one instance.
+pub(in crate::report) fn of_one(drift: &Drift, style: Style<'_>) -> Vec<String> {
+    let blocks = collapse(std::slice::from_ref(drift));
+    let blocks = blocks.iter();
+    blocks.flat_map(|block| block_lines(block, style)).collect()
+}
+
+/// Everything that drifted.
+pub(in crate::report) fn lines(plan: &Plan, style: Style<'_>) -> Vec<String> {
+    let mut lines = blocks(&collapse(&plan.drift), MOST_LINES, style);
+    lines.extend(of_server(plan, style));
+    lines.pop();
+    lines
+}
+
 /// The text of `nstance drift`.
 pub fn drift(plan: &Plan, style: Style<'_>) -> String {
     let plan = &*covered(plan);
     let mut lines = blocks(&collapse(&plan.drift), MOST_LINES - 4, style);
-    lines.extend(of_server(plan));
+    lines.extend(of_server(plan, style));
     lines.push(verdict(plan, None, style));
     let mut text = lines.join("\n");
     text.push('\n');
@@ -47,7 +62,7 @@ pub fn drift(plan: &Plan, style: Style<'_>) -> String {
 }
 
 /// How many instances of the Nstance server there are.
-pub(super) fn of_server(plan: &Plan) -> Vec<String> {
+pub(super) fn of_server(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.of_server.is_empty() {
         return Vec::new();
     }
@@ -56,7 +71,7 @@ pub(super) fn of_server(plan: &Plan) -> Vec<String> {
     let count = counted(ids.len(), "instance");
     let ids = value::listed(&ids, 5);
     vec![
-        format!("  # {count} of the Nstance server, left alone: {ids}"),
+        style.title(&format!("{count} of the Nstance server, left alone: {ids}")),
         String::new(),
     ]
 }
@@ -106,7 +121,7 @@ pub(super) fn verdict(plan: &Plan, planned: Option<&Summary>, style: Style<'_>) 
         accepted.partition(|drift| !drift.accepted_because.is_empty());
     let accepted = [
         (ignored.len(), "ignore_changes"),
-        (by_accept.len(), "accept"),
+        (by_accept.len(), "the configuration"),
     ];
     let accepted: Vec<String> = accepted
         .iter()
@@ -117,12 +132,7 @@ pub(super) fn verdict(plan: &Plan, planned: Option<&Summary>, style: Style<'_>) 
         [] => String::new(),
         some => format!(" ({}.)", some.join(", ")),
     };
-    let kinds = [
-        DriftKind::Changed,
-        DriftKind::Missing,
-        DriftKind::Unknown,
-        DriftKind::Duplicate,
-    ];
+    let kinds = DriftKind::ALL;
     let counts: Vec<String> = kinds
         .iter()
         .map(|kind| format!("{} {}", counted_of(*kind), kind.as_str()))
@@ -275,15 +285,14 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
     } else {
         String::new()
     };
-    let mut lines = vec![format!("  # {what}{accepted}")];
+    let mut lines = vec![style.title(&format!("{what}{accepted}"))];
     let accepted = drift.accepted_because.iter().map(|it| ("accepted", it));
     let expired = drift.expired.iter().map(|it| ("was accepted", it));
     lines.extend(accepted.chain(expired).map(|(is, because)| {
         let until = because.until.as_ref();
         let until = until.map_or_else(String::new, |until| format!(" until {}", visible(until)));
         let reason = visible(&because.reason);
-        let line = format!("# ({is}{until}: {reason}; {})", because.written_at);
-        format!("  {}", style.faint(&line))
+        style.remark(&format!("{is}{until}: {reason}; {}", because.written_at))
     }));
     // The heading already has the reason why an instance is missing.
     let changes = drift.changes.iter();
@@ -299,14 +308,13 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
         (_, None) => Sign::Delete,
         _ => Sign::Update,
     };
-    let symbol = style.signed(sign, &sign.symbol().to_string());
     let path = visible(&change.path);
     let sides = (&change.recorded, &change.observed);
     if let Some(parts) = userdata::changed(sign, &change.path, sides, DIFF_LINES) {
         let mut written = Vec::new();
         entry::write(&[parts], 0, style, &mut written);
         // Drift is indented less than a plan.
-        let outdented = |line: &String| line.strip_prefix("  ").unwrap_or(line).to_owned();
+        let outdented = |line: &String| line.replacen("  ", "", 1);
         lines.extend(written.iter().map(outdented));
         return;
     }
@@ -314,20 +322,14 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
         (&change.recorded, &change.observed)
         && (old.contains('\n') || new.contains('\n'))
     {
-        lines.push(format!("    {symbol} {path}:"));
-        for line in value::line_diff(old, new, DIFF_LINES) {
-            let shown = format!("{} {}", line.sign.symbol(), line.text);
-            let shown = value::cut(&shown, style.columns().saturating_sub(8));
-            lines.push(format!(
-                "        {}",
-                style.signed(line.sign, shown.trim_end())
-            ));
-        }
+        lines.push(style.row(4, sign, &format!("{path}:")));
+        let diff = value::line_diff(old, new, DIFF_LINES);
+        lines.extend(diff.iter().map(|it| style.text_row(8, it.sign, &it.text)));
         return;
     }
     // Both sides are masked, so the difference isn't visible.
     if change.recorded == change.observed {
-        lines.push(format!("    {symbol} {path}: {HIDDEN}"));
+        lines.push(style.row(4, sign, &format!("{path}: {HIDDEN}")));
         return;
     }
     let room = style
@@ -348,5 +350,5 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
             (text(recorded), text(observed))
         }
     };
-    lines.push(format!("    {symbol} {path}: {recorded} → {observed}"));
+    lines.push(style.row(4, sign, &format!("{path}: {recorded} → {observed}")));
 }

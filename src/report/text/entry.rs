@@ -165,8 +165,9 @@ pub(super) fn write(entries: &[Entry], depth: usize, style: Style<'_>, lines: &m
 
 impl Entry {
     fn write(&self, width: usize, depth: usize, style: Style<'_>, lines: &mut Vec<String>) {
-        let indent = " ".repeat(INDENT + STEP * depth);
-        let sign = style.signed(self.sign, &self.sign.symbol().to_string());
+        let columns = INDENT + STEP * depth;
+        let indent = " ".repeat(columns);
+        let row = |text: String| style.row(columns, self.sign, &text);
         let note = self.note.as_ref().map_or_else(String::new, |note| {
             let text = format!("# {}", note.text);
             format!(
@@ -185,25 +186,20 @@ impl Entry {
         };
         let comma = if self.item { "," } else { "" };
         match &self.body {
-            Body::Line(text) => lines.push(format!("{indent}{sign} {lead}{text}{comma}{note}")),
+            Body::Line(text) => lines.push(row(format!("{lead}{text}{comma}{note}"))),
             Body::Text(text, open, close) => {
-                lines.push(format!("{indent}{sign} {lead}{open}{note}"));
-                let room = style.columns().saturating_sub(indent.len() + STEP);
-                lines.extend(text.iter().map(|line| {
-                    let shown = format!("{} {}", line.sign.symbol(), line.text);
-                    let shown = value::cut(shown.trim_end(), room);
-                    let shown = style.signed(line.sign, &shown);
-                    format!("{indent}    {shown}").trim_end().to_owned()
-                }));
+                lines.push(row(format!("{lead}{open}{note}")));
+                let text = text.iter();
+                lines.extend(text.map(|it| style.text_row(columns + STEP, it.sign, &it.text)));
                 lines.push(format!("{indent}  {close}{comma}"));
             }
             Body::Object(entries) => {
-                lines.push(format!("{indent}{sign} {lead}{{{note}"));
+                lines.push(row(format!("{lead}{{{note}")));
                 write(entries, depth + 1, style, lines);
                 lines.push(format!("{indent}  }}{comma}"));
             }
             Body::List(items) => {
-                lines.push(format!("{indent}{sign} {lead}[{note}"));
+                lines.push(row(format!("{lead}[{note}")));
                 write(items, depth + 1, style, lines);
                 lines.push(format!("{indent}  ]{comma}"));
             }

@@ -6,24 +6,25 @@
 mod alike;
 mod attribute;
 mod change;
-mod collapse;
-mod drift;
+pub(super) mod collapse;
+pub(super) mod drift;
 mod entry;
+pub(super) mod groups;
 mod instance;
-mod notes;
+pub(super) mod notes;
 mod paint;
-mod rollout;
+pub(super) mod rollout;
 mod shards;
 #[cfg(test)]
 mod tests;
 mod userdata;
-mod value;
+pub(super) mod value;
 
 use std::collections::BTreeSet;
 
 pub use drift::{drift, mend};
 pub use instance::instance;
-pub use paint::Style;
+pub use paint::{Signs, Style};
 pub use shards::{ShardEnd, drift_total, ends, heading, plan_total};
 pub use value::age;
 
@@ -54,7 +55,7 @@ pub fn drift_from_config(plan: &Plan, planned: &Summary, style: Style<'_>) -> St
         return drift(plan, style);
     }
     let plan = &*covered(plan);
-    let mut end = drift::of_server(plan);
+    let mut end = drift::of_server(plan, style);
     end.push(drift::verdict(plan, Some(planned), style));
     with_end(plan, WOULD, Vec::new(), end, style)
 }

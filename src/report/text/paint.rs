@@ -6,6 +6,7 @@ use std::fmt::Display;
 
 use anstyle::{AnsiColor, Style as Ansi};
 
+use super::value;
 use crate::address::in_shard;
 use crate::plan::change::Action;
 
@@ -18,6 +19,18 @@ pub struct Style<'a> {
     pub width: usize,
     /// The shard's name as a prefix of addresses, in a run over several shards.
     pub shard: Option<&'a str>,
+    /// Where the signs of lines are.
+    pub signs: Signs,
+}
+
+/// Where the signs of lines are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Signs {
+    /// Before the text, as in Terraform.
+    #[default]
+    Indented,
+    /// In the first column, where the highlighters of `diff` look for them; `!` marks an update.
+    Margin,
 }
 
 /// The minimum width; a narrower terminal is treated as this wide.
@@ -25,7 +38,7 @@ const NARROWEST: usize = 60;
 
 impl Style<'_> {
     /// An address as shown; in a run over several shards, with the shard's prefix.
-    pub(super) fn address(self, address: impl Display) -> String {
+    pub(in crate::report) fn address(self, address: impl Display) -> String {
         in_shard(self.shard, address)
     }
 
@@ -65,6 +78,68 @@ impl Style<'_> {
     /// Green, for success.
     pub(super) fn success(self, text: &str) -> String {
         self.paint(AnsiColor::Green.on_default().bold(), text)
+    }
+
+    /// A line after this many columns, with its sign.
+    pub(super) fn row(self, columns: usize, sign: Sign, text: &str) -> String {
+        match self.signs {
+            Signs::Indented => {
+                let symbol = self.signed(sign, &sign.symbol().to_string());
+                format!("{:columns$}{symbol} {text}", "")
+            }
+            Signs::Margin => format!("{}{:columns$} {text}", sign.margin(), ""),
+        }
+    }
+
+    /// A line of a text's diff after this many columns, cut to the terminal.
+    pub(super) fn text_row(self, columns: usize, sign: Sign, text: &str) -> String {
+        let room = self.columns().saturating_sub(columns);
+        match self.signs {
+            Signs::Indented => {
+                let shown = format!("{} {text}", sign.symbol());
+                let shown = self.signed(sign, &value::cut(shown.trim_end(), room));
+                format!("{:columns$}{shown}", "").trim_end().to_owned()
+            }
+            Signs::Margin => {
+                let shown = value::cut(text.trim_end(), room.saturating_sub(2));
+                self.row(columns, sign, &shown).trim_end().to_owned()
+            }
+        }
+    }
+
+    /// The heading of a block.
+    pub(super) fn title(self, text: &str) -> String {
+        match self.signs {
+            Signs::Indented => format!("  # {text}"),
+            Signs::Margin => format!("# {text}"),
+        }
+    }
+
+    /// A remark below the heading of a block.
+    pub(super) fn remark(self, text: &str) -> String {
+        let text = format!("# ({text})");
+        match self.signs {
+            Signs::Indented => format!("  {}", self.faint(&text)),
+            Signs::Margin => text,
+        }
+    }
+
+    /// The first line of a block, with the sign of its action.
+    pub(super) fn action_row(self, action: Action, text: &str) -> String {
+        let sign = self.action_sign(action);
+        match (self.signs, action) {
+            (Signs::Indented, _) if sign.trim().is_empty() => format!("    {text}"),
+            (Signs::Indented, _) => format!("{sign} {text}"),
+            (Signs::Margin, Action::Create) => format!("+   {text}"),
+            (Signs::Margin, Action::Delete) => format!("-   {text}"),
+            (Signs::Margin, Action::Update) => format!("!   {text}"),
+            (Signs::Margin, Action::CreateThenDelete | Action::DeleteThenCreate) => {
+                format!("!{sign} {text}")
+            }
+            (Signs::Margin, Action::Forget | Action::Adopt | Action::NoOp) => {
+                format!("{sign} {text}")
+            }
+        }
     }
 
     /// Text in the colour of its sign.
@@ -113,6 +188,14 @@ pub(super) enum Sign {
 }
 
 impl Sign {
+    /// The character in the first column of a diff.
+    fn margin(self) -> char {
+        match self {
+            Self::Update => '!',
+            _ => self.symbol(),
+        }
+    }
+
     /// The character.
     pub(super) fn symbol(self) -> char {
         match self {

@@ -24,7 +24,7 @@ const LINES: usize = 60;
 const WAVES: usize = 6;
 
 /// A section for each group whose changes take turns, unless there is nothing to say about it.
-pub(super) fn sections(plan: &Plan, style: Style<'_>) -> Vec<String> {
+pub(in crate::report) fn sections(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let sections: Vec<Section> = plan
         .rollouts()
         .iter()

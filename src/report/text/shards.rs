@@ -140,10 +140,13 @@ pub fn ends(shards: &[(String, ShardEnd, Option<Done>)], style: Style<'_>) -> St
 mod tests {
     use super::*;
 
+    use crate::report::text::Signs;
+
     const PLAIN: Style<'_> = Style {
         color: false,
         width: 100,
         shard: None,
+        signs: Signs::Indented,
     };
 
     fn summary(create: usize, delete: usize) -> Summary {

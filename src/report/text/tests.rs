@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::testing::*;
-use super::{Style, instance, plan, rollout};
+use super::{Signs, Style, instance, plan, rollout};
 use crate::config::model::{CanaryPause, Check, Health, OnFailure};
 use crate::plan::change::{
     Action, AttributeChange, Change, DriftKind, LeftOut, Mode, Plan, Reason,
@@ -18,6 +18,7 @@ use crate::spec::{Content, Userdata};
 
 const PLAIN: Style<'_> = Style {
     shard: None,
+    signs: Signs::Indented,
     color: false,
     width: 100,
 };

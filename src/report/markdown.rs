@@ -1,0 +1,521 @@
+//! Markdown for a comment on a pull request, and for job summaries.
+//!
+//! In: a [`Run`], and how long the text may be. Out: Markdown of GitHub's and GitLab's kind: the
+//! summary first, groups folded, userdata as diffs. Must not: exceed the length, or omit something
+//! without saying so.
+
+use std::fmt::Write as _;
+
+use super::diagnostic;
+use super::review::{Run, Shard, Subject};
+use super::text::groups::{self, BlockText, GroupText};
+use super::text::{Signs, Style, drift, notes, rollout};
+use crate::diagnostic::{Diagnostics, Severity, counted};
+use crate::plan::change::{Action, Plan, Summary};
+use crate::sensitivity::cover::covered;
+
+/// GitHub's limit of a comment in characters. A byte never counts more than a character.
+pub const COMMENT: usize = 65_536;
+
+/// The limit of GitHub's job summaries is 1 MiB a step.
+pub const JOB_SUMMARY: usize = 1_000_000;
+
+/// The maximum number of groups in the table.
+const ROWS: usize = 40;
+
+/// The maximum bytes of errors and warnings.
+const FINDINGS: usize = 12_000;
+
+/// The maximum bytes of all that isn't a group's section.
+const NOTES: usize = 24_000;
+
+/// The text of a run, at most `limit` bytes.
+pub fn markdown(run: &Run<'_>, limit: usize) -> String {
+    let mut head = format!(
+        "<!-- nstance {} -->\n### {}\n\n",
+        run.subject.name(),
+        run.verdict()
+    );
+    if run.subject != Subject::Apply {
+        head.push_str(&identities(run));
+    }
+    let mut sections = Vec::new();
+    let mut tail = String::new();
+    for shard in &run.shards {
+        let Some(plan) = &shard.plan else { continue };
+        let plan = &*covered(plan);
+        tail.push_str(&folded_notes(run, shard, plan));
+        sections.extend(shard_sections(run, shard, plan));
+    }
+    sections.sort_by_key(Section::rank);
+    head.push_str(&results(run));
+    head.push_str(&table(run));
+    head.push_str(&alerts(run));
+    head.push_str(&findings(run, Severity::Error));
+    head.push_str(&findings(run, Severity::Warning));
+    if let Some(mend) = &run.mend {
+        let _ = write!(tail, "\n{}\n", escaped_line(mend));
+    }
+    let _ = write!(tail, "\n{}\n", footer(run));
+    let room = limit.saturating_sub(head.len() + tail.len() + 400);
+    let everything = match run.subject {
+        Subject::Plan => "`nstance show PLANFILE` prints everything of a saved plan.",
+        Subject::Drift { .. } => "`nstance drift` prints everything.",
+        Subject::Apply => "The log has everything.",
+    };
+    let (text, note) = fitted(&sections, room, everything);
+    if let Some(note) = note {
+        head.push_str(&note);
+    }
+    format!("{head}{text}{tail}")
+}
+
+/// Which shards it is about.
+fn identities(run: &Run<'_>) -> String {
+    let names: Vec<String> = run
+        .shards
+        .iter()
+        .filter_map(Shard::name)
+        .map(|name| code(&name))
+        .collect();
+    match &names[..] {
+        [] => String::new(),
+        names => format!("{}\n\n", names.join(", ")),
+    }
+}
+
+/// How an apply ended in each shard.
+fn results(run: &Run<'_>) -> String {
+    if run.subject != Subject::Apply {
+        return String::new();
+    }
+    let mut text = String::new();
+    for shard in &run.shards {
+        let Some(applied) = &shard.applied else {
+            continue;
+        };
+        let name = shard.name().unwrap_or_default();
+        let word = applied.end.as_str().replace('_', " ");
+        let took = applied.elapsed.as_secs();
+        let _ = writeln!(text, "{}: {word} after {took} s\n", code(&name));
+    }
+    text
+}
+
+type Column = (&'static str, fn(&Summary) -> usize);
+
+/// The columns of the table; those without a count are omitted.
+const COLUMNS: [Column; 7] = [
+    ("add", |it| it.create),
+    ("change", |it| it.update),
+    ("replace", |it| it.replace),
+    ("destroy", |it| it.delete),
+    ("adopt", |it| it.adopt),
+    ("forget", |it| it.forget),
+    ("held back", |it| it.held_back),
+];
+
+/// The counts by group.
+fn table(run: &Run<'_>) -> String {
+    if run.subject == Subject::OF_RECORD {
+        return String::new();
+    }
+    let mut rows: Vec<(String, Summary)> = Vec::new();
+    for shard in &run.shards {
+        let Some(plan) = &shard.plan else { continue };
+        let style = shard.style(Signs::Margin);
+        let all = plan.changes.iter().map(|change| (change, false));
+        let held = plan.held_back.iter().map(|change| (change, true));
+        let start = rows.len();
+        for (change, held) in all.chain(held) {
+            let group = style.address(&change.address.group);
+            let known = rows[start..].iter().position(|(name, _)| *name == group);
+            let index = known.map_or_else(
+                || {
+                    rows.push((group, Summary::default()));
+                    rows.len() - 1
+                },
+                |index| start + index,
+            );
+            if held {
+                rows[index].1.held_back += 1;
+            } else {
+                rows[index].1.count(change.action);
+            }
+        }
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|(_, count)| rows.iter().any(|(_, summary)| count(summary) > 0))
+        .collect();
+    let mut text = String::from("| group |");
+    for (name, _) in &columns {
+        let _ = write!(text, " {name} |");
+    }
+    text.push_str("\n| --- |");
+    text.push_str(&" ---: |".repeat(columns.len()));
+    text.push('\n');
+    for (group, summary) in rows.iter().take(ROWS) {
+        let _ = write!(text, "| {} |", code(group));
+        for (_, count) in &columns {
+            match count(summary) {
+                0 => text.push_str("  |"),
+                count => {
+                    let _ = write!(text, " {count} |");
+                }
+            }
+        }
+        text.push('\n');
+    }
+    if rows.len() > ROWS {
+        let more = counted(rows.len() - ROWS, "more group");
+        let _ = writeln!(text, "\n… and {more}.");
+    }
+    text.push('\n');
+    text
+}
+
+/// What apply refuses, and what isn't planned.
+fn alerts(run: &Run<'_>) -> String {
+    let mut lines = Vec::new();
+    for shard in &run.shards {
+        let Some(plan) = &shard.plan else { continue };
+        let style = shard.style(Signs::Indented);
+        lines.extend(notes::left_out(plan, style));
+        lines.extend(notes::deletions(plan, style));
+    }
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("{}\n", fenced("text", &lines))
+}
+
+/// The findings of a severity: errors as they are, warnings folded.
+fn findings(run: &Run<'_>, severity: Severity) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for shard in &run.shards {
+        let mut chosen = Diagnostics::default();
+        let findings = shard.named_findings().into_iter();
+        chosen.extend(findings.filter(|it| it.severity == severity));
+        let text = diagnostic::render(&chosen, shard.sources, false);
+        lines.extend(text.lines().map(str::to_owned));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let text = fenced("text", &within(lines, FINDINGS));
+    let count = run.findings(severity);
+    match severity {
+        Severity::Error => format!("**{}**\n\n{text}\n", counted(count, "error")),
+        Severity::Warning => details(&counted(count, "warning"), &text),
+    }
+}
+
+/// The notes of a shard that are rarely read.
+fn folded_notes(run: &Run<'_>, shard: &Shard<'_>, plan: &Plan) -> String {
+    let mut text = String::new();
+    let plain = shard.style(Signs::Indented);
+    let of = match &shard.label {
+        Some(label) => format!(" of {}", html(label)),
+        None => String::new(),
+    };
+    if !plan.drift.is_empty() {
+        let is_plan = !matches!(run.subject, Subject::Drift { .. });
+        let title = if is_plan {
+            format!("Changed outside of nstance{of}")
+        } else {
+            format!("Drift{of}")
+        };
+        let style = shard.style(Signs::Margin);
+        let lines = within(drift::lines(plan, style), NOTES / 2);
+        text.push_str(&details_of(&title, "diff", &lines, !is_plan));
+    }
+    let mut add = |title: &str, lines: Vec<String>| {
+        let lines = within(trimmed(lines), NOTES / 6);
+        if !lines.is_empty() {
+            let title = format!("{title}{of}");
+            text.push_str(&details_of(&title, "text", &lines, false));
+        }
+    };
+    add("Order of the changes", rollout::sections(plan, plain));
+    add("Manifest", notes::manifest(plan, plain));
+    add("Images", notes::images(plan, plain));
+    text
+}
+
+fn trimmed(mut lines: Vec<String>) -> Vec<String> {
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    lines
+}
+
+/// The lines up to a size, and the number of the others.
+fn within(lines: Vec<String>, bytes: usize) -> Vec<String> {
+    let mut sum = 0;
+    let fitting = lines.iter().take_while(|line| {
+        sum += line.len() + 1;
+        sum <= bytes
+    });
+    let fitting = fitting.count();
+    if fitting == lines.len() {
+        return lines;
+    }
+    let more = counted(lines.len() - fitting, "more line");
+    let mut lines = lines;
+    lines.truncate(fitting);
+    lines.push(format!("… and {more}"));
+    lines
+}
+
+/// A group's changes, or those held back.
+struct Section {
+    title: String,
+    group: GroupText,
+    is_held_back: bool,
+}
+
+impl Section {
+    fn rank(&self) -> (bool, usize) {
+        (self.is_held_back, self.group.rank())
+    }
+}
+
+fn shard_sections(run: &Run<'_>, shard: &Shard<'_>, plan: &Plan) -> Vec<Section> {
+    if run.subject == Subject::OF_RECORD {
+        return Vec::new();
+    }
+    let style: Style<'_> = shard.style(Signs::Margin);
+    let section = |group: GroupText, is_held_back: bool| Section {
+        title: title(&group, is_held_back),
+        group,
+        is_held_back,
+    };
+    let changes = groups::groups(plan, &plan.changes, style).into_iter();
+    let held_back = groups::groups(plan, &plan.held_back, style).into_iter();
+    changes
+        .map(|group| section(group, false))
+        .chain(held_back.map(|group| section(group, true)))
+        .collect()
+}
+
+/// `default/web: 3 to replace (a change of userdata forces replacement)`
+fn title(group: &GroupText, is_held_back: bool) -> String {
+    let summary = &group.summary;
+    let words = [
+        (summary.delete, "destroy"),
+        (summary.replace, "replace"),
+        (summary.update, "change"),
+        (summary.create, "add"),
+        (summary.adopt, "adopt"),
+        (summary.forget, "forget"),
+    ];
+    let words: Vec<String> = words
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} to {word}"))
+        .collect();
+    let mut reasons: Vec<&str> = Vec::new();
+    for reason in group.blocks.iter().flat_map(|block| &block.reasons) {
+        if !reasons.contains(&&**reason) {
+            reasons.push(reason);
+        }
+    }
+    let more = match reasons.len() {
+        0..=2 => "",
+        _ => "; …",
+    };
+    reasons.truncate(2);
+    let reasons = match &reasons[..] {
+        [] => String::new(),
+        reasons => format!(" ({}{more})", html(&reasons.join("; "))),
+    };
+    let held_back = if is_held_back { "held back, " } else { "" };
+    format!(
+        "{}: {held_back}{}{reasons}",
+        code(&group.group),
+        words.join(", ")
+    )
+}
+
+/// The sections in at most `room` bytes: every heading, then as many details as fit, worst first;
+/// and a note about what is left out.
+fn fitted(sections: &[Section], room: usize, everything: &str) -> (String, Option<String>) {
+    let around = |section: &Section| section.title.len() + 90;
+    let size = |block: &BlockText, level: usize| {
+        let lines = block.levels[level].iter();
+        lines.map(|line| line.len() + 1).sum::<usize>() + 1
+    };
+    // The level of each block; `None` for one that isn't shown at all.
+    let mut levels: Vec<Vec<Option<usize>>> = sections
+        .iter()
+        .map(|section| vec![None; section.group.blocks.len()])
+        .collect();
+    let mut used = 0;
+    let mut shown = 0;
+    for section in sections {
+        if used + around(section) > room {
+            break;
+        }
+        used += around(section);
+        shown += 1;
+    }
+    // One example of each group comes first, with half of the room; then what fits of all.
+    let passes = [1, usize::MAX]
+        .into_iter()
+        .flat_map(|blocks| (0..3).map(move |level| (blocks, level)));
+    for (blocks, level) in passes {
+        let room = if blocks == 1 { room / 2 } else { room };
+        for (section, levels) in sections.iter().zip(&mut levels).take(shown) {
+            let all = section.group.blocks.iter().zip(levels);
+            for (block, known) in all.take(blocks) {
+                let before = known.map_or(0, |level| size(block, level));
+                let after = size(block, level);
+                let is_next = known.map_or(level == 0, |known| known + 1 == level);
+                if is_next && used + after <= room + before {
+                    used = used + after - before;
+                    *known = Some(level);
+                }
+            }
+        }
+    }
+    let mut text = String::new();
+    let mut left_out = 0;
+    let mut shortened = 0;
+    for (section, levels) in sections.iter().zip(&levels).take(shown) {
+        let group = &section.group;
+        let mut lines = Vec::new();
+        let mut rest = group.rest;
+        for (block, level) in group.blocks.iter().zip(levels) {
+            let Some(level) = level else {
+                rest += block.count;
+                continue;
+            };
+            if *level < 2 && block.levels[*level].len() < block.levels[2].len() {
+                shortened += block.count;
+            }
+            lines.extend(block.levels[*level].iter().cloned());
+            if *level > 0 {
+                lines.push(String::new());
+            }
+        }
+        left_out += rest;
+        if rest > 0 {
+            lines.push(format!("# … and {}", counted(rest, "more change")));
+        }
+        let lines = trimmed(lines);
+        let is_open = sections.len() == 1 && lines.len() <= 60;
+        text.push_str(&details_of(&section.title, "diff", &lines, is_open));
+    }
+    left_out += sections[shown..]
+        .iter()
+        .map(|section| {
+            let blocks = section.group.blocks.iter();
+            blocks.map(|block| block.count).sum::<usize>() + section.group.rest
+        })
+        .sum::<usize>();
+    let mut parts = Vec::new();
+    if shortened > 0 {
+        parts.push(format!("details of {}", counted(shortened, "change")));
+    }
+    if left_out > 0 {
+        parts.push(counted(left_out, "whole change"));
+    }
+    let note = (!parts.is_empty()).then(|| {
+        format!(
+            "**Left out, since the length is limited:** {}. {everything}\n\n",
+            parts.join(", ")
+        )
+    });
+    (text, note)
+}
+
+fn footer(run: &Run<'_>) -> String {
+    let mut facts = vec![format!("nstance {}", env!("CARGO_PKG_VERSION"))];
+    let plans: Vec<&Plan> = run
+        .shards
+        .iter()
+        .filter_map(|it| it.plan.as_ref())
+        .collect();
+    if let [plan] = &plans[..] {
+        facts.push(format!("serial {}", plan.serial));
+    }
+    facts.extend(plans.first().map(|plan| plan.created_at.to_string()));
+    format!("<sub>{}</sub>", html(&facts.join(", ")))
+}
+
+/// A folded part with lines in a fence.
+fn details_of(title: &str, language: &str, lines: &[String], is_open: bool) -> String {
+    let text = fenced(language, lines);
+    let open = if is_open { " open" } else { "" };
+    format!("<details{open}><summary>{title}</summary>\n\n{text}\n</details>\n\n")
+}
+
+fn details(title: &str, body: &str) -> String {
+    format!("<details><summary>{title}</summary>\n\n{body}\n</details>\n\n")
+}
+
+/// Lines in a fence that none of them ends.
+fn fenced(language: &str, lines: &[String]) -> String {
+    let longest = lines.iter().map(|line| {
+        let mut longest = 0;
+        let mut run = 0;
+        for c in line.chars() {
+            run = if c == '`' { run + 1 } else { 0 };
+            longest = longest.max(run);
+        }
+        longest
+    });
+    let fence = "`".repeat(longest.max().unwrap_or(0).max(2) + 1);
+    format!("{fence}{language}\n{}\n{fence}\n", lines.join("\n"))
+}
+
+/// Text as code, wherever Markdown allows HTML.
+fn code(text: &str) -> String {
+    format!("<code>{}</code>", html(text))
+}
+
+/// Text in which neither HTML nor Markdown means anything, and nobody is mentioned.
+fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            c if c.is_ascii_punctuation() && !",.:;/()-= ".contains(c) => {
+                let _ = write!(out, "&#{};", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A line of ours with code in backticks.
+fn escaped_line(line: &str) -> String {
+    let parts = line.split('`').enumerate();
+    parts
+        .map(|(index, part)| match index % 2 {
+            0 => html(part),
+            _ => code(part),
+        })
+        .collect()
+}
+
+/// The action in the past or the future, for annotations.
+pub(super) fn done_to(action: Action) -> &'static str {
+    match action {
+        Action::Create => "created",
+        Action::Update => "changed",
+        Action::CreateThenDelete | Action::DeleteThenCreate => "replaced",
+        Action::Delete => "destroyed",
+        Action::Adopt => "adopted",
+        Action::Forget => "forgotten",
+        Action::NoOp => "left as they are",
+    }
+}
