@@ -2,6 +2,8 @@
 //!
 //! In: findings and plans. Out: text and JSON. Must not: print, or decide anything.
 
+mod alike;
+mod collapse;
 pub mod diagnostic;
 pub mod dns;
 pub mod doctor;

@@ -18,7 +18,7 @@ use crate::report::events::planned_counts;
 const LISTED: usize = 10;
 
 /// The configuration's files, if a recorded group isn't in them: one may be missing.
-pub(super) fn files(plan: &Plan) -> Vec<String> {
+pub(in crate::report) fn files(plan: &Plan) -> Vec<String> {
     if plan.read_from.is_empty() {
         return Vec::new();
     }
@@ -34,7 +34,7 @@ pub(super) fn files(plan: &Plan) -> Vec<String> {
 }
 
 /// The differences of the manifest from the one that was applied last, as BOSH prints them.
-pub(super) fn manifest(plan: &Plan, style: Style<'_>) -> Vec<String> {
+pub(in crate::report) fn manifest(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let Some(manifest) = &plan.manifest else {
         return Vec::new();
     };
@@ -96,7 +96,7 @@ pub(super) fn images(plan: &Plan, style: Style<'_>) -> Vec<String> {
 }
 
 /// The instances that couldn't be planned, and why.
-pub(super) fn left_out(plan: &Plan, style: Style<'_>) -> Vec<String> {
+pub(in crate::report) fn left_out(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.left_out.is_empty() {
         return Vec::new();
     }
@@ -127,7 +127,7 @@ pub(super) fn left_out(plan: &Plan, style: Style<'_>) -> Vec<String> {
 }
 
 /// The deletions that require `--allow-delete`.
-pub(super) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
+pub(in crate::report) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let deletions = &plan.deletions;
     let total = deletions.total();
     // `destroy` is exempt from the budget, but not from protection.
@@ -202,7 +202,7 @@ pub(super) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
 }
 
 /// The last lines: the counts, or that there are no changes.
-pub(super) fn footer(plan: &Plan, style: Style<'_>) -> Vec<String> {
+pub(in crate::report) fn footer(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let summary = &plan.summary;
     if !summary.has_changes() {
         if plan.errored() {
