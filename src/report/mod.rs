@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod events;
 mod excerpt;
 pub mod graph;
+pub mod html;
 pub mod json;
 mod path;
 #[cfg(test)]

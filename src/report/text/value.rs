@@ -118,7 +118,7 @@ pub(in crate::report) fn visible(line: &str) -> String {
 }
 
 /// A text cut to `room` characters.
-pub(super) fn cut(text: &str, room: usize) -> String {
+pub(in crate::report) fn cut(text: &str, room: usize) -> String {
     if text.chars().nth(room).is_none() {
         return text.to_owned();
     }
@@ -170,7 +170,7 @@ pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (Stri
 }
 
 /// The parts of a list or an object, one per line, and its brackets; `None` for other values.
-pub(super) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
+pub(in crate::report) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
     let mut text = String::new();
     match value {
         Value::Array(items) => {
@@ -221,7 +221,7 @@ pub(in crate::report) fn line_diff(before: &str, after: &str, limit: usize) -> V
 }
 
 /// The diff of the [`parts`] of two values.
-pub(super) fn parts_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
+pub(in crate::report) fn parts_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
     diff_of("element", before, after, limit)
 }
 
@@ -279,7 +279,7 @@ pub fn age(duration: Duration) -> String {
 }
 
 /// `a, b and 3 more`
-pub(super) fn listed<T: AsRef<str>>(items: &[T], limit: usize) -> String {
+pub(in crate::report) fn listed<T: AsRef<str>>(items: &[T], limit: usize) -> String {
     let shown: Vec<&str> = items.iter().take(limit).map(AsRef::as_ref).collect();
     match items.len().saturating_sub(limit) {
         0 => shown.join(", "),
