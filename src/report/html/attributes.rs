@@ -51,7 +51,7 @@ fn whole(view: &View<'_>, html: &mut Html) {
     if entries.is_empty() {
         return;
     }
-    html.markup("<table><thead><tr><th scope=col>Attribute<th scope=col>Value<tbody>");
+    html.markup("<table class=v><thead><tr><th scope=col>Attribute<th scope=col>Value<tbody>");
     rows("", &entries, html);
     html.markup("</table>");
 }
@@ -109,16 +109,17 @@ fn differences(view: &View<'_>, before: &InstanceView, after: &InstanceView, htm
         };
         html.markup(class).text(&attribute.path);
         sides(attribute, before, after, html);
-        html.markup("<td>").text(effect(attribute.effect, change));
+        html.markup("<td class=e>")
+            .text(effect(attribute.effect, change));
         html.markup("<td class=p>");
-        html.text(attribute.written_at.as_deref().unwrap_or(NOTHING));
+        html.text(attribute.written_at.as_deref().unwrap_or_default());
     }
     for reason in &change.reasons {
         if let Reason::Moved { from } = reason {
             html.markup("<tr><th scope=row>group<td><code>");
             html.text(group_part(from)).markup("</code><td><code>");
             html.text(change.address.group.as_str());
-            html.markup("</code><td>in place<td>").text(NOTHING);
+            html.markup("</code><td class=e>in place<td class=p>");
         }
     }
     if change.action.is_replace() {
@@ -126,7 +127,7 @@ fn differences(view: &View<'_>, before: &InstanceView, after: &InstanceView, htm
             html.markup("<tr><th scope=row>").text(name);
             html.markup("<td colspan=2 class=w>");
             body(&entry, &entry.body, html);
-            html.markup("<td>new instance<td>").text(NOTHING);
+            html.markup("<td class=e>new instance<td class=p>");
         }
     }
     html.markup("</table>");

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::PLAIN;
 use super::attributes::{self, DETAIL};
-use super::graph::signs;
 use super::timeline::timeline;
 use super::writer::Html;
 use crate::diagnostic::counted;
@@ -140,7 +139,7 @@ fn filters(plan: &Plan, html: &mut Html) {
         ("destroy", "-", s.delete),
         ("adopt", "=", s.adopt),
         ("forget", ".", s.forget),
-        (HELD_BACK, "⏸", s.held_back),
+        (HELD_BACK, "||", s.held_back),
     ] {
         if count > 0 {
             html.markup("<label class=\"chip ").text(word);
@@ -196,7 +195,7 @@ fn group(
     html.markup("\"><h3><code>")
         .text(name)
         .markup("</code> <span class=n>");
-    html.text(&signs(&counts)).markup("</span></h3>");
+    html.text(&in_words(&counts)).markup("</span></h3>");
     if let Some(size) = plan.sizes.get(name) {
         html.markup("<p class=m>")
             .text(&counted(*size as usize, "instance"));
@@ -209,6 +208,23 @@ fn group(
         self::block(block, word(block.first.action), budget, html);
     }
     html.markup("</section>");
+}
+
+/// `2 to create, 5 to replace`
+fn in_words(counts: &Summary) -> String {
+    let parts = [
+        (counts.create, "create"),
+        (counts.update, "update"),
+        (counts.replace, "replace"),
+        (counts.delete, "destroy"),
+        (counts.adopt, "adopt"),
+        (counts.forget, "forget"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(count, word)| format!("{count} to {word}"))
+        .collect();
+    parts.join(", ")
 }
 
 /// Changes that are alike.

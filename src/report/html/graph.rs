@@ -282,7 +282,7 @@ fn node(
 }
 
 /// `+3 ~1 -/+2 -4`
-pub(super) fn signs(counts: &Summary) -> String {
+fn signs(counts: &Summary) -> String {
     let parts = [
         ("+", counts.create),
         ("~", counts.update),

@@ -183,6 +183,9 @@ fn summary(plan: &Plan, findings: &Value, shard: Option<&str>, html: &mut Html) 
         html.markup("</b> unchanged</span></li>");
     }
     html.markup("</ul>");
+    if s.replace > 0 {
+        html.markup("<p class=m>A replacement counts as one to add and one to destroy.</p>");
+    }
     self::findings(findings, html);
     lines("bad", &notes::left_out(plan, style), html);
     lines("bad", &notes::deletions(plan, style), html);

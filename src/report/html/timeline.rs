@@ -16,9 +16,12 @@ use crate::report::text::rollout;
 /// The maximum number of bars.
 const BARS: usize = 40;
 
-/// The rollout of a group.
+/// The rollout of a group, unless there is nothing to say about it.
 pub(super) fn timeline(group: &GroupRollout<'_>, html: &mut Html) {
     let policy = group.rollout;
+    if group.waves.is_empty() && policy.is_standard() {
+        return;
+    }
     html.markup("<div class=roll><h4>Rollout</h4>");
     let runs: Vec<&[Wave]> = group.waves.chunk_by(rollout::is_like).collect();
     let most = group.waves.iter().map(|wave| wave.changes.len()).max();
@@ -42,13 +45,11 @@ pub(super) fn timeline(group: &GroupRollout<'_>, html: &mut Html) {
     let limits = rollout::limits(group);
     let size = counted(policy.size as usize, "instance");
     fact(&format!("{size} in the end{limits}"));
-    if !group.waves.is_empty() {
+    if group.waves.len() > 1 {
         let instances: usize = group.waves.iter().map(|wave| wave.changes.len()).sum();
-        let (waves, instances) = (group.waves.len(), counted(instances, "instance"));
-        let waves = counted(waves, "wave");
-        fact(&format!(
-            "{waves} for {instances}, each at the earliest after the one before"
-        ));
+        let instances = counted(instances, "instance");
+        let waves = counted(group.waves.len(), "wave");
+        fact(&format!("{waves} for {instances}, one after another"));
     }
     let least = policy.least_duration(&group.waves);
     if least > Duration::ZERO {
@@ -85,7 +86,7 @@ fn bar(group: &GroupRollout<'_>, run: &[Wave], most: usize, html: &mut Html) {
         .markup("\"><span class=bar aria-hidden=true></span>");
     html.markup("<span>");
     if waves > 1 {
-        html.number(waves).text(" × ");
+        html.number(waves).text(" waves of ");
     }
     html.text(&counted(each, "instance"));
     let note = rollout::note(group.rollout, wave);
