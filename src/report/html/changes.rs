@@ -25,6 +25,9 @@ const FULL_BLOCKS: usize = 2_000;
 /// No details beyond this length of the page in bytes.
 const FULL_BYTES: usize = 8_000_000;
 
+/// The maximum number of different reasons of a group that are counted.
+const MOST_REASONS: usize = 100;
+
 /// Up to this many blocks are open at first.
 const OPEN: usize = 4;
 
@@ -83,10 +86,38 @@ pub(super) fn counts(plan: &Plan) -> BTreeMap<&str, Summary> {
     counts
 }
 
+/// The collapsed changes of a plan.
+pub(super) struct Blocks<'p> {
+    changes: Vec<Block<'p>>,
+    held_back: Vec<Block<'p>>,
+}
+
+impl<'p> Blocks<'p> {
+    pub(super) fn of(plan: &'p Plan) -> Self {
+        let all = |changes| collapse(changes, usize::MAX).0;
+        Self {
+            changes: all(&plan.changes),
+            held_back: all(&plan.held_back),
+        }
+    }
+
+    /// The different reasons of each group; not more than a list needs.
+    pub(super) fn reasons(&self) -> BTreeMap<&str, Vec<String>> {
+        let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for block in self.changes.iter().chain(&self.held_back) {
+            let own = reasons.entry(block.first.address.group.as_str());
+            let (own, why) = (own.or_default(), why(block));
+            if !why.is_empty() && own.len() < MOST_REASONS && !own.contains(&why) {
+                own.push(why);
+            }
+        }
+        reasons
+    }
+}
+
 /// Writes the changes of a masked plan; `shard` is for options that name groups.
-pub(super) fn changes(plan: &Plan, shard: Option<&str>, html: &mut Html) {
-    let (blocks, _) = collapse(&plan.changes, usize::MAX);
-    let (held_back, _) = collapse(&plan.held_back, usize::MAX);
+pub(super) fn changes(plan: &Plan, all: &Blocks<'_>, shard: Option<&str>, html: &mut Html) {
+    let (blocks, held_back) = (&all.changes, &all.held_back);
     html.markup("<section id=changes aria-labelledby=changes-title>");
     html.markup("<h2 id=changes-title tabindex=-1>Changes</h2>");
     if blocks.is_empty() && held_back.is_empty() {
@@ -106,7 +137,7 @@ pub(super) fn changes(plan: &Plan, shard: Option<&str>, html: &mut Html) {
     }
     html.markup("</section>");
     if !held_back.is_empty() {
-        self::held_back(plan, &held_back, shard, &mut budget, html);
+        self::held_back(plan, held_back, shard, &mut budget, html);
     }
 }
 

@@ -10,6 +10,8 @@ mod attributes;
 mod changes;
 mod graph;
 pub mod live;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod writer;
 
@@ -18,13 +20,15 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use self::changes::Blocks;
 use self::live::Live;
 use self::writer::Html;
 use super::text::drift;
 use super::text::notes;
 use super::text::paint::Style;
+use super::text::value::listed;
 use crate::diagnostic::counted;
-use crate::plan::change::{Mode, Plan};
+use crate::plan::change::{Mode, Plan, Summary};
 use crate::sensitivity::cover::covered;
 
 const STYLE: &str = include_str!("page.css");
@@ -39,6 +43,9 @@ const PLAIN: Style<'static> = Style {
 
 /// Up to this many groups are listed at once; more are in a closed list.
 const GROUPS: usize = 30;
+
+/// The maximum number of reasons in the list of groups.
+const REASONS: usize = 2;
 
 /// A rendered page. Only its live section differs from one writing to the next.
 #[derive(Debug, Clone)]
@@ -63,9 +70,10 @@ impl Page {
         let mut before = Html::default();
         heading(plan, &mut before);
         let mut after = Html::default();
-        summary(plan, findings, shard, &mut after);
+        let blocks = Blocks::of(plan);
+        summary(plan, &blocks, findings, shard, &mut after);
         graph::graph(plan, &mut after);
-        changes::changes(plan, shard, &mut after);
+        changes::changes(plan, &blocks, shard, &mut after);
         drifted(plan, &mut after);
         images(plan, &mut after);
         after.markup("</main>");
@@ -143,11 +151,37 @@ fn heading(plan: &Plan, html: &mut Html) {
     }
     html.markup("</div><div><dt>nstance<dd>")
         .text(env!("CARGO_PKG_VERSION"));
-    html.markup("</div></dl></header>\n<main>");
+    html.markup("</div></dl><nav aria-label=\"Sections of the page\">");
+    for (id, title, is_there) in [
+        ("graph", "Dependencies", plan.summary.has_changes()),
+        ("changes", "Changes", !plan.changes.is_empty()),
+        ("held-back", "Held back", !plan.held_back.is_empty()),
+        (
+            "drift",
+            "Changed outside of nstance",
+            !plan.drift.is_empty(),
+        ),
+        ("images", "Images", !plan.images.is_empty()),
+    ] {
+        if is_there {
+            html.markup("<a href=\"#")
+                .text(id)
+                .markup("\">")
+                .text(title)
+                .markup("</a> ");
+        }
+    }
+    html.markup("</nav></header>\n<main>");
 }
 
 /// The verdict, what stops or endangers, and the counts.
-fn summary(plan: &Plan, findings: &Value, shard: Option<&str>, html: &mut Html) {
+fn summary(
+    plan: &Plan,
+    blocks: &Blocks<'_>,
+    findings: &Value,
+    shard: Option<&str>,
+    html: &mut Html,
+) {
     let style = Style { shard, ..PLAIN };
     html.markup("<section id=summary aria-labelledby=summary-title>");
     html.markup("<h2 id=summary-title class=verdict>");
@@ -197,7 +231,7 @@ fn summary(plan: &Plan, findings: &Value, shard: Option<&str>, html: &mut Html) 
             .markup("</summary><pre>");
         html.text(rest.join("\n").trim()).markup("</pre></details>");
     }
-    groups(plan, html);
+    groups(plan, blocks, html);
     html.markup("</section>");
 }
 
@@ -256,7 +290,7 @@ fn findings(findings: &Value, html: &mut Html) {
 }
 
 /// The groups with their counts.
-fn groups(plan: &Plan, html: &mut Html) {
+fn groups(plan: &Plan, blocks: &Blocks<'_>, html: &mut Html) {
     let counts = changes::counts(plan);
     if counts.is_empty() {
         return;
@@ -269,30 +303,38 @@ fn groups(plan: &Plan, html: &mut Html) {
     html.markup("<summary>")
         .text(&counted(counts.len(), "group"));
     html.text(" with changes").markup("</summary>");
-    html.markup(
-        "<table class=g><thead><tr><th scope=col>Group<th scope=col>Create<th scope=col>Update\
-         <th scope=col>Replace<th scope=col>Destroy<th scope=col>Other<th scope=col>Held back<tbody>",
-    );
+    let columns: [(&str, &str, fn(&Summary) -> usize); 7] = [
+        ("create", "Create", |own| own.create),
+        ("update", "Update", |own| own.update),
+        ("replace", "Replace", |own| own.replace),
+        ("destroy", "Destroy", |own| own.delete),
+        ("adopt", "Adopt", |own| own.adopt),
+        ("forget", "Forget", |own| own.forget),
+        (changes::HELD_BACK, "Held back", |own| own.held_back),
+    ];
+    let is_used = |count: fn(&Summary) -> usize| counts.values().any(|own| count(own) > 0);
+    let columns = columns.into_iter().filter(|(_, _, count)| is_used(*count));
+    let columns: Vec<_> = columns.collect();
+    html.markup("<div class=scroll><table class=g><thead><tr><th scope=col>Group");
+    for (_, title, _) in &columns {
+        html.markup("<th scope=col>").text(title);
+    }
+    html.markup("<th scope=col>Why<tbody>");
+    let reasons = blocks.reasons();
     for (name, own) in &counts {
         html.markup("<tr><th scope=row><a href=\"#group-")
             .text(name);
         html.markup("\">").text(name).markup("</a>");
-        for (class, count) in [
-            ("<td class=create>", own.create),
-            ("<td class=update>", own.update),
-            ("<td class=replace>", own.replace),
-            ("<td class=destroy>", own.delete),
-            ("<td>", own.adopt + own.forget),
-            ("<td>", own.held_back),
-        ] {
-            if count > 0 {
-                html.markup(class).number(count);
-            } else {
-                html.markup("<td>");
+        for (class, _, count) in &columns {
+            html.markup("<td class=").text(class).markup(">");
+            if count(own) > 0 {
+                html.number(count(own));
             }
         }
+        let reasons = reasons.get(name).map_or(&[][..], Vec::as_slice);
+        html.markup("<td>").text(&listed(reasons, REASONS));
     }
-    html.markup("</table></details>");
+    html.markup("</table></div></details>");
 }
 
 /// What changed outside of nstance.
