@@ -3,7 +3,7 @@
 //! In: a plan. Out: filters, and a section for each group with its rollout and its collapsed
 //! changes. Must not: grow without bounds: beyond a budget, changes are shown briefly.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::PLAIN;
 use super::attributes::{self, DETAIL};
@@ -375,6 +375,9 @@ fn held_back(
     html: &mut Html,
 ) {
     let style = Style { shard, ..PLAIN };
+    // Links to a group lead to its other changes, if it has some.
+    let changes = plan.changes.iter();
+    let mut linked: HashSet<&str> = changes.map(|it| it.address.group.as_str()).collect();
     html.markup("<section id=held-back aria-labelledby=held-title>");
     html.markup("<h2 id=held-title>Held back</h2>");
     for cause in [HoldBack::Protect, HoldBack::Link, HoldBack::Opportunistic] {
@@ -395,7 +398,11 @@ fn held_back(
         html.markup("</div>");
         for own in own.chunk_by(|a, b| a.first.address.group == b.first.address.group) {
             let name = own[0].first.address.group.as_str();
-            html.markup("<section class=group data-group=\"").text(name);
+            html.markup("<section class=group");
+            if linked.insert(name) {
+                html.markup(" id=\"group-").text(name).markup("\"");
+            }
+            html.markup(" data-group=\"").text(name);
             html.markup("\"><h3><code>")
                 .text(name)
                 .markup("</code></h3>");

@@ -26,7 +26,6 @@ use self::writer::Html;
 use super::text::drift;
 use super::text::notes;
 use super::text::paint::Style;
-use super::text::value::listed;
 use crate::diagnostic::counted;
 use crate::plan::change::{Mode, Plan, Summary};
 use crate::sensitivity::cover::covered;
@@ -189,7 +188,9 @@ fn summary(
     html.text(&footer.next().unwrap_or_default())
         .markup("</h2>");
     let rest: Vec<String> = footer.filter(|line| !line.is_empty()).collect();
-    html.markup("<p>").text(&rest.join(" ")).markup("</p>");
+    if !rest.is_empty() {
+        html.markup("<p>").text(&rest.join(" ")).markup("</p>");
+    }
     let s = &plan.summary;
     html.markup("<ul class=tiles>");
     for (word, label, count) in [
@@ -332,7 +333,12 @@ fn groups(plan: &Plan, blocks: &Blocks<'_>, html: &mut Html) {
             }
         }
         let reasons = reasons.get(name).map_or(&[][..], Vec::as_slice);
-        html.markup("<td>").text(&listed(reasons, REASONS));
+        html.markup("<td>")
+            .text(&reasons[..reasons.len().min(REASONS)].join(" · "));
+        let more = reasons.len().saturating_sub(REASONS);
+        if more > 0 {
+            html.text(" · ").text(&counted(more, "more reason"));
+        }
     }
     html.markup("</table></div></details>");
 }
