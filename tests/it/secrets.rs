@@ -186,6 +186,8 @@ fn live(cage: &Cage, name: &str) {
         "plan",
         "plan --json",
         "plan --verbose",
+        "plan --html plan.html",
+        "report --html report.html",
     ] {
         cage.ok(words);
     }
@@ -195,7 +197,8 @@ fn live(cage: &Cage, name: &str) {
         "plan --out saved.plan",
         "show saved.plan",
         "show saved.plan --json",
-        "apply saved.plan --auto-approve",
+        "report saved.plan --html saved.html",
+        "apply saved.plan --auto-approve --html apply.html",
         "show",
         "show --json",
         "show default/web",
@@ -236,6 +239,7 @@ fn live(cage: &Cage, name: &str) {
         "plan",
         "plan --json",
         "plan --refresh-only",
+        "report --html drift.html",
     ] {
         cage.ok(words);
     }
@@ -246,6 +250,7 @@ fn live(cage: &Cage, name: &str) {
         "plan --json",
         "plan --out saved.plan",
         "show saved.plan --json",
+        "report --html new.html",
         "apply --auto-approve --json",
         "plan --destroy --json",
         "state history --json",

@@ -22,6 +22,8 @@
     count: Number(element.dataset.n),
     text: null,
   }));
+  // The filters as this script wrote them last.
+  let written = null;
   const fields = () => form.elements;
   const checked = () => [...form.querySelectorAll("[name=action]:checked")].map((box) => box.value);
 
@@ -42,8 +44,10 @@
     for (const [key, value] of Object.entries(values)) if (value) now.set(key, value);
     if (reload && !reload.checked) now.set("reload", "off");
     const hash = String(now);
+    if (hash === location.hash.slice(1) || !hash && !location.hash.includes("=")) return;
+    written = hash;
     // No entry in the history for each letter.
-    if (hash !== location.hash.slice(1) && (hash || location.hash.includes("="))) location.replace("#" + hash);
+    location.replace("#" + hash);
   }
 
   function filter() {
@@ -99,6 +103,8 @@
       link.addEventListener("click", () => setTimeout(() => byId("changes-title").scrollIntoView(), 0));
     }
     addEventListener("hashchange", () => {
+      // What was typed since then is newer.
+      if (location.hash.slice(1) === written) return;
       if (location.hash.includes("=")) { read(); filter(); } else goTo();
     });
     read();
