@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ use super::reports::{Found, Reports};
 use super::selection::{AddressArgs, AllowedGroups, Selection};
 use super::session;
 use super::signals::Graceful;
-use super::{Ending, Globals, Wait, signals, unplaced};
+use super::{Ending, Globals, Wait, page, signals, unplaced};
 use crate::address::{InShard, Selector};
 use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
@@ -47,6 +47,11 @@ pub struct Apply {
     /// End with code 3 when a rollout has waited this long without progress
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = super::duration)]
     max_wait: Wait,
+    /// Write an HTML page of the plan, and keep it up to date
+    ///
+    /// {cluster} and {shard} in the name are replaced.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Apply a configuration again that was rolled back
     #[arg(long)]
     retry: bool,
@@ -92,6 +97,7 @@ struct Request<'a> {
     max_wait: Duration,
     retries: bool,
     reports: &'a Reports,
+    html: Option<&'a Path>,
 }
 
 /// Runs `apply`.
@@ -106,6 +112,7 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
         max_wait: command.max_wait.0,
         retries: command.retry,
         reports: &command.reports,
+        html: command.html.as_deref(),
     };
     signals::plan_to_apply();
     let purpose = if command.plans.is_empty() {
@@ -140,6 +147,7 @@ pub(super) fn group(globals: &Globals, group: &Selector) -> Ending {
         max_wait: Duration::MAX,
         retries: false,
         reports: &Reports::default(),
+        html: None,
     };
     apply(globals, Purpose::Plan, &request)
 }
@@ -156,6 +164,7 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
         max_wait: Duration::MAX,
         retries: false,
         reports: &command.reports,
+        html: None,
     };
     signals::plan_to_apply();
     apply(globals, Purpose::Plan, &request)
@@ -207,12 +216,14 @@ fn apply_all(
     if globals.json && several {
         print_version(fleet);
     }
-    let Some(begun) = begin(fleet, request, saved, &chosen) else {
+    let pages = page::paths(fleet, request.html)?;
+    let Some(mut begun) = begin(fleet, request, saved, &chosen) else {
         if several {
             give_up(fleet, 1);
         }
         return stopped(exit::ERROR);
     };
+    write_pages(&fleet, &mut begun, pages);
     let failed = begun.iter().filter(|work| work.is_none()).count();
     if several && request.plans.is_empty() {
         tell_total(fleet, &begun);
@@ -293,13 +304,14 @@ fn begin<'s, 'g>(
             Some(saved) => locked.follow(saved, &chosen[index], request.retries),
             None => locked
                 .plan(request.shape, &chosen[index], request.retries)
-                .map(|(work, findings)| {
+                .map(|(mut work, findings)| {
                     match (fleet.is_several(), fleet.globals.json) {
                         (true, false) => fleet.head(session, std::mem::take(&mut first)),
                         (false, true) => print_version(fleet),
                         _ => {}
                     }
                     work.show(&findings);
+                    work.findings = findings;
                     work
                 }),
         };
@@ -309,6 +321,29 @@ fn begin<'s, 'g>(
         }
     }
     Some(begun)
+}
+
+/// Writes the page of each plan. Reports a page that can't be written and omits its shard.
+fn write_pages(
+    fleet: &Fleet<'_>,
+    begun: &mut [Option<ReadyShard<'_, '_>>],
+    pages: Vec<Option<PathBuf>>,
+) {
+    let mut written = Vec::new();
+    for (place, path) in begun.iter_mut().zip(pages) {
+        let (Some(work), Some(path)) = (place.as_mut(), path) else {
+            continue;
+        };
+        match work.write_page(path.clone()) {
+            Ok(()) => written.push(path),
+            Err(failure) => {
+                work.session.fail(&failure);
+                *place = None;
+            }
+        }
+    }
+    let written: Vec<&Path> = written.iter().map(|path| &**path).collect();
+    page::tell(fleet.globals, &written);
 }
 
 fn print_version(fleet: &Fleet<'_>) {

@@ -3,6 +3,7 @@
 //! In: a session, and the options. Out: the locked shard, its plan (made or loaded, checked and
 //! shown), and the applied plan. Must not: prompt, or know of other shards.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nstance_state::{Held, RolloutId, Store, Write};
@@ -11,7 +12,9 @@ use super::approval::refuse_stale;
 use super::console;
 use super::exit;
 use super::failure::Failure;
+use super::live_page::LivePage;
 use super::outcome::{ShardOutcome, conclude};
+use super::page;
 use super::plan;
 use super::plan_args::PlanArgs;
 use super::plan_files::SavedPlan;
@@ -58,6 +61,8 @@ pub struct ReadyShard<'s, 'g> {
     pub session: &'s Session<'g>,
     /// The plan.
     pub plan: Plan,
+    /// The findings of making it.
+    pub findings: Diagnostics,
     digest: Option<String>,
     caches: Caches,
     cloud: Box<dyn Cloud>,
@@ -65,6 +70,7 @@ pub struct ReadyShard<'s, 'g> {
     lock: Box<dyn Held>,
     /// The rollout that the plan continues.
     continued: Option<Continued>,
+    page: Option<LivePage>,
 }
 
 /// A rollout of an earlier apply.
@@ -207,12 +213,14 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         ReadyShard {
             session: self.session,
             plan,
+            findings: Diagnostics::default(),
             digest,
             caches,
             cloud: self.cloud,
             store,
             lock: self.lock,
             continued: None,
+            page: None,
         }
     }
 
@@ -392,6 +400,15 @@ impl ReadyShard<'_, '_> {
         }
     }
 
+    /// Writes the page of the plan, which the apply keeps up to date.
+    ///
+    /// Fails if the file can't be written.
+    pub fn write_page(&mut self, path: PathBuf) -> Result<(), Failure> {
+        let page = page::of(self.session, &self.plan, &self.findings);
+        self.page = Some(LivePage::write(page, path)?);
+        Ok(())
+    }
+
     /// Ends a shard without changes; saves its cache entries.
     ///
     /// Fails if the state can't be written.
@@ -417,14 +434,19 @@ impl ReadyShard<'_, '_> {
 
     /// Applies the plan and reports the result, including failures.
     pub fn apply(
-        self,
+        mut self,
         operation: &str,
         max_wait: Duration,
         board: &Board,
         signals: &Graceful,
     ) -> ShardOutcome {
         let session = self.session;
-        match self.drive(operation, max_wait, board, signals) {
+        let mut page = self.page.take();
+        let driven = self.drive(operation, max_wait, board, signals, &mut page);
+        if let Some(page) = page {
+            page.finish(session, board, &driven);
+        }
+        match driven {
             Ok(ended) => ended,
             Err(failure) => {
                 board.aside(|| session.fail(&failure));
@@ -439,6 +461,7 @@ impl ReadyShard<'_, '_> {
         max_wait: Duration,
         board: &Board,
         signals: &Graceful,
+        page: &mut Option<LivePage>,
     ) -> Result<ShardOutcome, Failure> {
         let (session, plan, cloud) = (self.session, &self.plan, &*self.cloud);
         let now = session.clock.now();
@@ -477,6 +500,9 @@ impl ReadyShard<'_, '_> {
         };
         let goes_back = matches!(record, RolloutRecord::GoingBack(_));
         let mut progress = ApplyProgress::new(session, board, plan, &starts);
+        if let Some(page) = page {
+            page.begin(session, plan, &starts);
+        }
         let applied = apply(
             plan,
             limits,
@@ -501,6 +527,9 @@ impl ReadyShard<'_, '_> {
                     progress.go_back(of);
                 }
                 progress.tell(step);
+                if let Some(page) = page {
+                    page.tell(session, board, (plan, of), step);
+                }
             },
         );
         progress.finish();

@@ -26,9 +26,11 @@ pub mod jobs;
 mod jobs_dns;
 mod jobs_services;
 pub mod keys;
+pub mod live_page;
 mod migrate;
 pub mod outcome;
 pub mod output;
+pub mod page;
 pub mod plan;
 pub mod plan_args;
 pub mod plan_files;
@@ -36,6 +38,7 @@ pub mod progress;
 pub mod rekey;
 pub mod render;
 mod render_userdata;
+pub mod report;
 pub mod reports;
 pub mod rollout;
 pub mod run_errand;
@@ -478,6 +481,8 @@ enum Command {
     Rollout(rollout::RolloutCommand),
     /// Detect changes made outside nstance
     Drift(drift::DriftCommand),
+    /// Write a page of a plan
+    Report(report::Report),
     /// Show a saved plan, or what is recorded
     Show(show::Show),
     /// Show merged and rendered specs of instances
@@ -691,6 +696,7 @@ fn run(cli: &Cli) -> Ending {
         Command::Destroy(command) => apply::destroy(globals, command),
         Command::Rollout(command) => rollout::run(globals, command),
         Command::Drift(command) => drift::run(globals, command),
+        Command::Report(command) => report::run(globals, command),
         Command::Show(command) => show::run(globals, command),
         Command::Render(command) => render::run(globals, command),
         Command::Explain(command) => explain::run(globals, command),

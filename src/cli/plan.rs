@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::{LockInfo, Store};
+use nstance_state::{KeyNeed, LockInfo, Store};
 
 use super::console;
 use super::failure::Failure;
@@ -15,12 +15,13 @@ use super::reports::{Found, Reports};
 use super::rollout;
 use super::selection::{AddressArgs, Selection};
 use super::session::Session;
-use super::{Ending, Globals, exit};
+use super::{Ending, Globals, exit, output, page};
 use crate::apply::rollout_record::OpenRollout;
 use crate::check::Purpose;
 use crate::credentials::{self, key_of_url};
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::pipeline::{self, Caches, PlanError, PlanOutput, Prepared, Request};
+use crate::plan::change::Plan;
 use crate::plan::file;
 use crate::plan::inputs::Options;
 use crate::provider::Cloud;
@@ -35,6 +36,11 @@ pub struct PlanCommand {
     /// {cluster} and {shard} in the name are replaced.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write an HTML page of the plan
+    ///
+    /// {cluster} and {shard} in the name are replaced.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Exit with code 2 if there are changes
     #[arg(long)]
     detailed_exitcode: bool,
@@ -69,6 +75,7 @@ fn plan_all(globals: &Globals, command: &PlanCommand) -> Ending {
         None => vec![None; fleet.shards.len()],
     };
     let mut all: Vec<Found> = fleet.shards.iter().map(|_| Found::default()).collect();
+    let pages = page::paths(&fleet, command.html.as_deref())?;
     let mut summaries = vec![None; fleet.shards.len()];
     let prints_text = command.reports.prints_text() && !globals.json;
     let form = if prints_text || globals.json {
@@ -77,7 +84,8 @@ fn plan_all(globals: &Globals, command: &PlanCommand) -> Ending {
         Form::Plain
     };
     let code = fleet.each(form, |index, session| {
-        let made = plan(session, command, &chosen[index], files[index].as_deref())?;
+        let files = [&files[index], &pages[index]].map(Option::as_deref);
+        let made = plan(session, command, &chosen[index], files)?;
         summaries[index] = Some(made.found.planned);
         all[index] = made.found;
         Ok(made.reply)
@@ -94,6 +102,12 @@ fn plan_all(globals: &Globals, command: &PlanCommand) -> Ending {
     if !saved.is_empty() && !globals.json && !globals.quiet {
         console::error(&saved_to(globals, &saved));
     }
+    let pages = summaries.iter().zip(pages.iter().flatten());
+    let pages: Vec<&Path> = pages
+        .filter(|(summary, _)| summary.is_some())
+        .map(|(_, page)| &**page)
+        .collect();
+    page::tell(globals, &pages);
     let reports = &command.reports;
     Ok(reports.publish(&fleet, Subject::Plan, all, None, code))
 }
@@ -118,57 +132,24 @@ fn plan(
     session: &Session<'_>,
     command: &PlanCommand,
     chosen: &Selection,
-    file: Option<&Path>,
+    [file, page]: [Option<&Path>; 2],
 ) -> Result<Planned, Failure> {
     let json = session.globals.json;
-    let options = command.shape.options(session, chosen, json)?;
-    let mut store = session.open_to_read()?;
-    let cloud = if command.shape.refresh {
-        Some(session.cloud()?)
-    } else {
-        None
-    };
-    let made = make(
-        session,
-        store.as_deref_mut(),
-        cloud.as_deref(),
-        command.shape.refresh_images,
-        &options,
-    )?;
-    let key = match (file, &store) {
-        (None, _) => None,
-        (Some(_), None) => session.keys.of_plan(None)?,
-        (Some(_), Some(store)) => session.keys.of_plan(store.meta()?.key.as_ref())?,
-    };
-    let PlanOutput {
+    let ReadOnly {
         mut plan,
-        mut findings,
-        caches,
-        ..
-    } = made;
-    if let Some(state) = store.as_deref() {
-        if let Some(found) = OpenRollout::of(state)? {
-            let continues = found.is_continued_by(&options, command.shape.refresh_images);
-            findings.extend(found.note(session, &plan, continues, file.is_some()));
-        }
-        findings.extend(rollout::rolled_back(state, &plan, Severity::Warning)?);
-    }
-    drop(store);
-    keep(session, caches);
-    findings.extend(plan.release(|group| chosen.allows_replace(group)));
-    let findings = all_findings(session, findings);
+        findings,
+        key,
+    } = read_only(session, &command.shape, chosen, file.is_some())?;
     if let Some(path) = file {
+        let key = session.keys.of_plan(key.as_ref())?;
         // An incomplete plan is still worth saving; apply refuses it.
         file::write(path, &plan, key.as_ref())
             .map_err(|error| Failure::unsaved_plan(path, &error))?;
     }
-    let code = if plan.errored() || findings.has_errors() {
-        exit::ERROR
-    } else if command.detailed_exitcode && plan.summary.has_changes() {
-        exit::CHANGES
-    } else {
-        exit::SUCCESS
-    };
+    if let Some(path) = page {
+        output::write(path, &page::of(session, &plan, &findings).text(None))?;
+    }
+    let code = exit_code(&plan, &findings, command.detailed_exitcode);
     let found = Found {
         planned: plan.summary,
         plan: command.reports.collects().then(|| plan.clone()),
@@ -190,6 +171,78 @@ fn plan(
         reply: reply.ending(code),
         found,
     })
+}
+
+/// A plan that is only shown or saved.
+pub(super) struct ReadOnly {
+    /// The plan.
+    pub plan: Plan,
+    /// The findings of loading and planning.
+    pub findings: Diagnostics,
+    /// The key of the state, if the plan is to be saved.
+    key: Option<KeyNeed>,
+}
+
+/// Plans a shard for a command that doesn't apply; keeps what was looked up.
+///
+/// Fails if planning fails.
+pub(super) fn read_only(
+    session: &Session<'_>,
+    shape: &PlanArgs,
+    chosen: &Selection,
+    is_saved: bool,
+) -> Result<ReadOnly, Failure> {
+    let options = shape.options(session, chosen, session.globals.json)?;
+    let mut store = session.open_to_read()?;
+    let cloud = if shape.refresh {
+        Some(session.cloud()?)
+    } else {
+        None
+    };
+    let made = make(
+        session,
+        store.as_deref_mut(),
+        cloud.as_deref(),
+        shape.refresh_images,
+        &options,
+    )?;
+    let key = match &store {
+        Some(store) if is_saved => store.meta()?.key,
+        _ => None,
+    };
+    let PlanOutput {
+        mut plan,
+        mut findings,
+        caches,
+        ..
+    } = made;
+    if let Some(state) = store.as_deref() {
+        if let Some(found) = OpenRollout::of(state)? {
+            let continues = found.is_continued_by(&options, shape.refresh_images);
+            findings.extend(found.note(session, &plan, continues, is_saved));
+        }
+        findings.extend(rollout::rolled_back(state, &plan, Severity::Warning)?);
+    }
+    drop(store);
+    keep(session, caches);
+    findings.extend(plan.release(|group| chosen.allows_replace(group)));
+    let findings = all_findings(session, findings);
+    Ok(ReadOnly {
+        plan,
+        findings,
+        key,
+    })
+}
+
+/// The exit code of a plan that is only shown.
+pub(super) fn exit_code(plan: &Plan, findings: &Diagnostics, is_detailed: bool) -> u8 {
+    if plan.errored() || findings.has_errors() {
+        exit::ERROR
+    } else if is_detailed && plan.summary.has_changes() {
+        exit::CHANGES
+    } else {
+        exit::SUCCESS
+    }
 }
 
 /// The global options that select configuration, state and cloud, as given.

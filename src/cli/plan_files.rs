@@ -17,33 +17,60 @@ use crate::plan::file::{self, PlanFileError};
 use crate::redact;
 use crate::sensitivity::cover::secrets;
 
-/// The path of each shard's plan.
-///
-/// Fails if several shards would use the same path.
-pub fn paths(fleet: &Fleet<'_>, path: &Path) -> Result<Vec<PathBuf>, Failures> {
-    let path_of = |cluster: &str, shard: &str| match path.to_str() {
+/// What a run writes for each shard.
+#[derive(Debug, Clone, Copy)]
+pub struct Files {
+    /// One, and several.
+    pub nouns: [&'static str; 2],
+    /// The option with a name that tells shards apart.
+    pub hint: &'static str,
+}
+
+/// The plans of a run.
+const PLANS: Files = Files {
+    nouns: ["plan", "plans"],
+    hint: "--out {cluster}-{shard}.plan",
+};
+
+/// A path with the names of a shard in place of `{cluster}` and `{shard}`.
+pub fn named(path: &Path, cluster: &str, shard: &str) -> PathBuf {
+    match path.to_str() {
         Some(name) => name
             .replace("{cluster}", cluster)
             .replace("{shard}", shard)
             .into(),
         None => path.to_owned(),
-    };
+    }
+}
+
+/// The path of each shard's plan.
+///
+/// Fails if several shards would use the same path.
+pub fn paths(fleet: &Fleet<'_>, path: &Path) -> Result<Vec<PathBuf>, Failures> {
+    paths_of(fleet, path, PLANS)
+}
+
+/// The path of each shard's file.
+///
+/// Fails if several shards would use the same path.
+pub fn paths_of(fleet: &Fleet<'_>, path: &Path, files: Files) -> Result<Vec<PathBuf>, Failures> {
+    let [one, several] = files.nouns;
     let mut first: HashMap<PathBuf, usize> = HashMap::new();
     let mut paths = Vec::new();
     for (index, session) in fleet.shards.iter().enumerate() {
         let identity = session.identity();
-        let path: PathBuf = path_of(&identity.cluster, &identity.shard);
+        let path: PathBuf = named(path, &identity.cluster, &identity.shard);
         if let Some(other) = first.insert(path.clone(), index) {
             let names = fleet.names();
             return Err(Failure::new(
                 Diagnostic::error(format!(
-                    "the plans of {} and {} would have one file: {}",
+                    "the {several} of {} and {} would have one file: {}",
                     names[other],
                     names[index],
                     path.display()
                 ))
-                .detail("each shard's plan has a file of its own")
-                .hint("Let its name tell them apart: --out {cluster}-{shard}.plan"),
+                .detail(format!("each shard's {one} has a file of its own"))
+                .hint(format!("Let its name tell them apart: {}", files.hint)),
             )
             .into());
         }

@@ -2,6 +2,8 @@
 //!
 //! In: findings and plans. Out: text and JSON. Must not: print, or decide anything.
 
+mod alike;
+mod collapse;
 pub mod diagnostic;
 pub mod dns;
 pub mod doctor;
@@ -9,6 +11,7 @@ pub mod events;
 mod excerpt;
 pub mod github;
 pub mod graph;
+pub mod html;
 pub mod json;
 pub mod junit;
 pub mod markdown;

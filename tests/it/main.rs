@@ -39,6 +39,7 @@ mod links;
 mod locks;
 mod nonce;
 mod nstance_case;
+mod page;
 mod plan;
 mod plan_files;
 #[cfg(feature = "postgres")]

@@ -188,6 +188,8 @@ fn live(cage: &Cage, name: &str) {
         "plan --verbose",
         "plan --format markdown",
         "plan --format github --report json=whole.json --report text=plan.txt",
+        "plan --html plan.html",
+        "report --html report.html",
     ] {
         cage.ok(words);
     }
@@ -197,7 +199,8 @@ fn live(cage: &Cage, name: &str) {
         "plan --out saved.plan",
         "show saved.plan",
         "show saved.plan --json",
-        "apply saved.plan --auto-approve --format markdown --report json=applied.json",
+        "report saved.plan --html saved.html",
+        "apply saved.plan --auto-approve --html apply.html --format markdown --report json=applied.json",
         "show",
         "show --json",
         "show default/web",
@@ -242,6 +245,7 @@ fn live(cage: &Cage, name: &str) {
         "plan",
         "plan --json",
         "plan --refresh-only",
+        "report --html drift.html",
     ] {
         cage.ok(words);
     }
@@ -252,6 +256,7 @@ fn live(cage: &Cage, name: &str) {
         "plan --json",
         "plan --out saved.plan",
         "show saved.plan --json",
+        "report --html new.html",
         "apply --auto-approve --json",
         "plan --destroy --json",
         "state history --json",

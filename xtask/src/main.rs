@@ -17,6 +17,7 @@ mod bench_aws;
 #[path = "../../crates/bosh/tests/case/mod.rs"]
 #[expect(clippy::unwrap_used, reason = "a case that panics fails")]
 mod bosh_case;
+mod chromium;
 mod cloud_init;
 mod conformance;
 mod discovery;

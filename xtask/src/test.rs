@@ -2,8 +2,8 @@
 //! long simulations and kills.
 //!
 //! In: arguments for `cargo test`. Out: its output, then the number of tests and what was left out.
-//! Must not: install anything but Python packages under `target/` and, as root on Debian, Ruby and
-//! `PostgreSQL`.
+//! Must not: install anything but Python packages under `target/` and, as root on Debian, Ruby,
+//! `PostgreSQL` and Chromium.
 //!
 //! The tests of the default features need no service, no account and no network: the cloud is
 //! embedded, states are files. All they need beyond Rust is a C compiler, for the `SQLite` that is
@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use crate::moto::{self, Moto};
 use crate::postgres::{self, Postgres};
-use crate::{Failure, cloud_init, discovery, ec2, kill, memory, process, ruby, simulate};
+use crate::{Failure, chromium, cloud_init, discovery, ec2, kill, memory, process, ruby, simulate};
 
 /// The package with the proxy that stands before moto.
 const PROXY: &str = "nstance-ec2-proxy";
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
 /// What only `--all` runs.
 const LEFT_OUT: &str = "\
 Left out: the clients of AWS, against moto and botocore, and of Compute Engine, against a server;
-states on PostgreSQL; layers of userdata against cloud-init; 10,000 simulated lifetimes with faults
+states on PostgreSQL; pages in a browser; layers of userdata against cloud-init; 10,000 simulated lifetimes with faults
 and mutants; and 80 kills of the program.
 To run everything: cargo xtask test --all";
 
@@ -100,6 +100,12 @@ fn run_all() -> Result<(), Failure> {
     )?;
     if let Some(server) = &server {
         tests.env(postgres::URL, server.url());
+    }
+    match chromium::ensure() {
+        Ok(name) => {
+            tests.env(chromium::PATH, name);
+        }
+        Err(failure) => leave_out("The tests of pages in a browser are", failure)?,
     }
     parts.count(&mut tests)?;
     drop(moto);

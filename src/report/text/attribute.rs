@@ -16,7 +16,7 @@ use crate::sensitivity::HIDDEN;
 use crate::spec::{Content, SpecBody};
 
 /// Shown for a value that is unknown before apply.
-pub(super) const UNKNOWN: &str = "(known after apply)";
+pub(in crate::report) const UNKNOWN: &str = "(known after apply)";
 
 /// Shown for a file that the server delivers.
 pub(super) const BY_SERVER: &str = "(delivered by the server)";
@@ -123,7 +123,7 @@ pub(super) fn lines_of(text: &str) -> String {
 }
 
 /// The text for an unreadable value: binary data, or a file of the server.
-fn unreadable(
+pub(in crate::report) fn unreadable(
     attribute: &AttributeChange,
     before: &InstanceView,
     after: &InstanceView,

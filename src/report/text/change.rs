@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::attribute::{self, BY_SERVER, UNKNOWN, binary, lines_of};
-use super::collapse::{Block, group_part};
 use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
 use super::userdata;
@@ -16,16 +15,17 @@ use super::value::{self, age, listed, quoted};
 use crate::diagnostic::counted;
 use crate::plan::change::{Action, AttributeChange, Change, InstanceView, Reason};
 use crate::provider::rules::Effect;
+use crate::report::collapse::{Block, group_part};
 use crate::sensitivity::HIDDEN;
 use crate::spec::{Content, SpecBody};
 
 /// How much of a block is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Detail {
+pub(in crate::report) struct Detail {
     /// The line limit of a new or removed text.
-    pub(super) text: usize,
+    pub(in crate::report) text: usize,
     /// The line limit of a diff.
-    pub(super) diff: usize,
+    pub(in crate::report) diff: usize,
 }
 
 impl Detail {
@@ -75,7 +75,7 @@ pub(super) fn headline(block: &Block<'_>, style: Style<'_>) -> String {
 }
 
 /// Whether the change is made only if addresses turn out to be others.
-fn is_conditional(change: &Change) -> bool {
+pub(in crate::report) fn is_conditional(change: &Change) -> bool {
     !change.late.is_empty() && change.attributes.iter().all(|attribute| attribute.unknown)
 }
 
@@ -108,12 +108,12 @@ pub(super) fn lines(
     lines
 }
 
-fn shows_values(action: Action) -> bool {
+pub(in crate::report) fn shows_values(action: Action) -> bool {
     !matches!(action, Action::Delete | Action::Forget)
 }
 
 /// The reasons in a few words; omits obvious ones.
-pub(super) fn reasons(block: &Block<'_>) -> Vec<String> {
+pub(in crate::report) fn reasons(block: &Block<'_>) -> Vec<String> {
     let change = block.first;
     change
         .reasons
@@ -175,14 +175,16 @@ fn is_image_change(attribute: &AttributeChange, reasons: &[Reason]) -> bool {
     })
 }
 
-struct View<'a> {
-    block: &'a Block<'a>,
-    detail: Detail,
-    style: Style<'a>,
+/// A block, and how much of it is shown.
+pub(in crate::report) struct View<'a> {
+    pub(in crate::report) block: &'a Block<'a>,
+    pub(in crate::report) detail: Detail,
+    pub(in crate::report) style: Style<'a>,
 }
 
 impl View<'_> {
-    fn entries(&self) -> Vec<Entry> {
+    /// The lines inside the block.
+    pub(in crate::report) fn entries(&self) -> Vec<Entry> {
         let change = self.block.first;
         match (change.action, &change.before, &change.after) {
             (Action::Create, _, Some(after)) => self.whole(Sign::Create, after),
@@ -352,7 +354,7 @@ impl View<'_> {
     }
 
     /// The attributes that differ because a replacement is a new instance.
-    fn new_identity(
+    pub(in crate::report) fn new_identity(
         &self,
         before: &InstanceView,
         after: &InstanceView,
@@ -441,7 +443,10 @@ fn attribute_count(spec: &SpecBody) -> usize {
 }
 
 /// The number of an instance's unchanged attributes.
-fn unchanged_count(after: &InstanceView, attributes: &[AttributeChange]) -> usize {
+pub(in crate::report) fn unchanged_count(
+    after: &InstanceView,
+    attributes: &[AttributeChange],
+) -> usize {
     let changed: BTreeSet<&str> = attributes
         .iter()
         .filter(|attribute| attribute.after.is_some() || attribute.unknown)

@@ -5,8 +5,6 @@
 
 use serde_json::Value;
 
-use super::alike::{self, Own, Zones};
-use super::collapse::{REMEMBERED, Slots};
 use super::entry;
 use super::paint::{Sign, Style};
 use super::userdata;
@@ -14,6 +12,8 @@ use super::value::{self, visible};
 use crate::address::Address;
 use crate::diagnostic::counted;
 use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan, Summary};
+use crate::report::alike::{self, Own, Zones};
+use crate::report::collapse::{REMEMBERED, Slots};
 use crate::report::events::planned_counts;
 use crate::sensitivity::HIDDEN;
 use crate::sensitivity::cover::covered;
@@ -28,11 +28,11 @@ const MOST_LINES: usize = 200;
 const DIFF_LINES: usize = 20;
 
 /// Drift that is alike in several slots of a group.
-struct Block<'a> {
-    first: &'a Drift,
+pub(in crate::report) struct Block<'a> {
+    pub(in crate::report) first: &'a Drift,
     address: Option<Address>,
     slots: Slots,
-    count: usize,
+    pub(in crate::report) count: usize,
 }
 
 /// The drift of one instance.
@@ -109,7 +109,11 @@ pub fn mend<'p>(
 }
 
 /// The line that says how much drifted; `planned` counts what differs from the configuration.
-pub(super) fn verdict(plan: &Plan, planned: Option<&Summary>, style: Style<'_>) -> String {
+pub(in crate::report) fn verdict(
+    plan: &Plan,
+    planned: Option<&Summary>,
+    style: Style<'_>,
+) -> String {
     let counted_of = |kind: DriftKind| {
         plan.drift
             .iter()
@@ -172,7 +176,8 @@ pub(super) fn note(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
+/// Collapses drift; blocks are ordered by address.
+pub(in crate::report) fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
     let mut sorted: Vec<(Option<Address>, &Drift)> = drift
         .iter()
         .map(|drift| (drift.address.parse().ok(), drift))
@@ -242,7 +247,8 @@ fn blocks(blocks: &[Block<'_>], room: usize, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
+/// What drifted and how, in a sentence.
+pub(in crate::report) fn heading(block: &Block<'_>, style: Style<'_>) -> String {
     let drift = block.first;
     let address = match &block.address {
         Some(address) => format!("{}/{}", address.group, block.slots.text()),
@@ -285,7 +291,12 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
     } else {
         String::new()
     };
-    let mut lines = vec![style.title(&format!("{what}{accepted}"))];
+    format!("{what}{accepted}")
+}
+
+fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
+    let drift = block.first;
+    let mut lines = vec![style.title(&heading(block, style))];
     let accepted = drift.accepted_because.iter().map(|it| ("accepted", it));
     let expired = drift.expired.iter().map(|it| ("was accepted", it));
     lines.extend(accepted.chain(expired).map(|(is, because)| {

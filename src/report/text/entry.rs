@@ -16,10 +16,10 @@ const STEP: usize = 4;
 
 /// An attribute of a block.
 #[derive(Debug)]
-pub(super) struct Entry {
-    sign: Sign,
-    name: String,
-    body: Body,
+pub(in crate::report) struct Entry {
+    pub(in crate::report) sign: Sign,
+    pub(in crate::report) name: String,
+    pub(in crate::report) body: Body,
     note: Option<Note>,
     /// Whether it is a list item: without a name, with a trailing comma.
     item: bool,
@@ -32,8 +32,9 @@ struct Note {
     grave: bool,
 }
 
+/// What stands for an entry's value.
 #[derive(Debug)]
-enum Body {
+pub(in crate::report) enum Body {
     /// `name = text`
     Line(String),
     /// `name = <<-EOT`, lines, `EOT`; or brackets around the lines
@@ -143,7 +144,12 @@ pub(super) fn room(style: Style<'_>, depth: usize, name: &str) -> usize {
 }
 
 /// Writes entries at a depth; aligns the equals signs of consecutive single-line entries.
-pub(super) fn write(entries: &[Entry], depth: usize, style: Style<'_>, lines: &mut Vec<String>) {
+pub(in crate::report) fn write(
+    entries: &[Entry],
+    depth: usize,
+    style: Style<'_>,
+    lines: &mut Vec<String>,
+) {
     let widest = |entries: &[Entry]| {
         entries
             .iter()

@@ -3,21 +3,19 @@
 //! In: a [`Plan`], and a style. Out: text. Must not: print, query a terminal, or read the
 //! environment.
 
-mod alike;
-mod attribute;
-mod change;
-pub(super) mod collapse;
+pub(super) mod attribute;
+pub(super) mod change;
 pub(super) mod drift;
-mod entry;
+pub(super) mod entry;
 pub(super) mod groups;
 mod instance;
 pub(super) mod notes;
-mod paint;
+pub(super) mod paint;
 pub(super) mod rollout;
 mod shards;
 #[cfg(test)]
 mod tests;
-mod userdata;
+pub(super) mod userdata;
 pub(super) mod value;
 
 use std::collections::BTreeSet;
@@ -29,9 +27,9 @@ pub use shards::{ShardEnd, drift_total, ends, heading, plan_total};
 pub use value::age;
 
 use self::change::Detail;
-use self::collapse::Block;
 use crate::diagnostic::counted;
 use crate::plan::change::{Action, Change, HoldBack, Mode, Plan, Summary};
+use crate::report::collapse::{self, Block};
 use crate::sensitivity::cover::covered;
 
 /// The line limit of a plan.
@@ -158,6 +156,15 @@ fn held_back(plan: &Plan, style: Style<'_>) -> Vec<String> {
 
 /// The changes that one setting holds back.
 fn held_back_by(plan: &Plan, changes: &[Change], cause: HoldBack, style: Style<'_>) -> Vec<String> {
+    let mut lines = vec![held_back_heading(changes, cause, style), String::new()];
+    lines.extend(blocks(plan, changes, MOST_LINES / 2, style));
+    lines.extend(how_to_release(changes, cause, style));
+    lines.push(String::new());
+    lines
+}
+
+/// How many changes are held back, and which setting holds them.
+pub(super) fn held_back_heading(changes: &[Change], cause: HoldBack, style: Style<'_>) -> String {
     let groups: BTreeSet<&str> = changes
         .iter()
         .map(|change| change.address.group.as_str())
@@ -171,18 +178,23 @@ fn held_back_by(plan: &Plan, changes: &[Change], cause: HoldBack, style: Style<'
         .filter(|(count, _)| *count > 0)
         .map(|(count, noun)| counted(count, noun))
         .collect();
-    let mut lines = vec![
-        format!(
-            "{} {} in {}, because of `{}`:",
-            style.warning("Held back:"),
-            counts.join(" and "),
-            counted(groups.len(), "group"),
-            cause.as_str(),
-        ),
-        String::new(),
-    ];
-    lines.extend(blocks(plan, changes, MOST_LINES / 2, style));
+    format!(
+        "{} {} in {}, because of `{}`:",
+        style.warning("Held back:"),
+        counts.join(" and "),
+        counted(groups.len(), "group"),
+        cause.as_str(),
+    )
+}
+
+/// When held back changes are made, and the option that releases them.
+pub(super) fn how_to_release(changes: &[Change], cause: HoldBack, style: Style<'_>) -> Vec<String> {
+    let groups: BTreeSet<&str> = changes
+        .iter()
+        .map(|change| change.address.group.as_str())
+        .collect();
     let groups = groups.into_iter();
+    let mut lines = Vec::new();
     let flags: Vec<String> = if groups.len() <= 3 {
         groups
             .map(|group| format!("--allow-replace {}", style.address(value::visible(group))))
@@ -210,7 +222,6 @@ fn held_back_by(plan: &Plan, changes: &[Change], cause: HoldBack, style: Style<'
             lines.push(format!("To apply the changes now, pass `{flags}`."));
         }
     }
-    lines.push(String::new());
     lines
 }
 

@@ -11,7 +11,7 @@ use super::nothing_to_do;
 use super::paint::{Sign, Style};
 use super::value::{age, listed, visible};
 use crate::diagnostic::counted;
-use crate::plan::change::{Mode, Plan};
+use crate::plan::change::{Mode, Plan, PlannedImage};
 use crate::report::events::planned_counts;
 
 /// The maximum number of images, and of omitted instances, listed.
@@ -72,16 +72,7 @@ pub(in crate::report) fn images(plan: &Plan, style: Style<'_>) -> Vec<String> {
         .unwrap_or(0);
     let mut lines = vec!["Images:".to_owned()];
     lines.extend(plan.images.iter().take(LISTED).map(|(name, image)| {
-        let since = image.resolved_at.map(|time| plan.created_at.since(time));
-        let source = match (&*image.source, since) {
-            ("lookup", Some(since)) if since < Duration::from_mins(1) => "looked up now".to_owned(),
-            ("lookup", Some(since)) => format!("looked up {} ago", age(since)),
-            ("lookup", None) => "looked up now".to_owned(),
-            ("cache", Some(since)) => format!("from the cache, {} old", age(since)),
-            ("cache", None) => "from the cache".to_owned(),
-            ("fallback", _) => "the configured fallback".to_owned(),
-            (other, _) => visible(other),
-        };
+        let source = image_source(plan, image);
         let (name, id) = (visible(name), visible(&image.id));
         format!(
             "    {name:<name_width$} = {id} {}",
@@ -93,6 +84,20 @@ pub(in crate::report) fn images(plan: &Plan, style: Style<'_>) -> Vec<String> {
     }
     lines.push(String::new());
     lines
+}
+
+/// Where an image's id is from, and how old it is.
+pub(in crate::report) fn image_source(plan: &Plan, image: &PlannedImage) -> String {
+    let since = image.resolved_at.map(|time| plan.created_at.since(time));
+    match (&*image.source, since) {
+        ("lookup", Some(since)) if since < Duration::from_mins(1) => "looked up now".to_owned(),
+        ("lookup", Some(since)) => format!("looked up {} ago", age(since)),
+        ("lookup", None) => "looked up now".to_owned(),
+        ("cache", Some(since)) => format!("from the cache, {} old", age(since)),
+        ("cache", None) => "from the cache".to_owned(),
+        ("fallback", _) => "the configured fallback".to_owned(),
+        (other, _) => visible(other),
+    }
 }
 
 /// The instances that couldn't be planned, and why.

@@ -174,7 +174,7 @@ impl Style<'_> {
 
 /// The sign before a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(in crate::report) enum Sign {
     /// `+`
     Create,
     /// `-`
@@ -197,7 +197,7 @@ impl Sign {
     }
 
     /// The character.
-    pub(super) fn symbol(self) -> char {
+    pub(in crate::report) fn symbol(self) -> char {
         match self {
             Self::Create => '+',
             Self::Delete => '-',

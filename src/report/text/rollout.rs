@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::collapse::Slots;
 use super::paint::Style;
 use super::value::visible;
 use crate::config::duration::shown;
@@ -13,6 +12,7 @@ use crate::config::model::{CanaryPause, Check, OnFailure};
 use crate::diagnostic::counted;
 use crate::plan::change::{Action, Change, Plan};
 use crate::plan::rollout::{Assumed, GroupRollout, Rollout, Wave, is_limited};
+use crate::report::collapse::Slots;
 
 /// The maximum number of groups.
 const GROUPS: usize = 20;
@@ -127,7 +127,7 @@ fn order(plan: &Plan, waves: &[Wave]) -> &'static str {
 }
 
 /// `, 4 more at a time, none unavailable`
-fn limits(group: &GroupRollout<'_>) -> String {
+pub(in crate::report) fn limits(group: &GroupRollout<'_>) -> String {
     let rollout = group.rollout;
     let mut text = match (rollout.max_surge, rollout.max_unavailable) {
         // New instances alone count for neither limit.
@@ -208,7 +208,7 @@ fn waves(plan: &Plan, group: &GroupRollout<'_>, style: Style<'_>) -> Vec<String>
 }
 
 /// Whether two waves that follow each other differ only in their slots.
-fn is_like(a: &Wave, b: &Wave) -> bool {
+pub(in crate::report) fn is_like(a: &Wave, b: &Wave) -> bool {
     a.changes.len() == b.changes.len()
         && a.is_canary == b.is_canary
         && a.then_pause == b.then_pause
@@ -230,7 +230,7 @@ fn addresses(plan: &Plan, group: &GroupRollout<'_>, wave: &Wave, style: Style<'_
 }
 
 /// `canary, then paused for 10m`
-fn note(rollout: &Rollout, wave: &Wave) -> String {
+pub(in crate::report) fn note(rollout: &Rollout, wave: &Wave) -> String {
     let mut notes = Vec::new();
     if wave.is_canary {
         notes.push(match wave.changes.len() {
@@ -254,7 +254,7 @@ fn note(rollout: &Rollout, wave: &Wave) -> String {
 }
 
 /// Why one instance may be unavailable.
-fn assumed(why: Assumed) -> String {
+pub(in crate::report) fn assumed(why: Assumed) -> String {
     let why = match why {
         Assumed::Exclusive => {
             "only one instance at a time can have a fixed address or network interface"
@@ -265,7 +265,7 @@ fn assumed(why: Assumed) -> String {
 }
 
 /// `healthy when a connection to port 80 succeeds for 30s, checked every 5s, within 10m`
-fn health(group: &GroupRollout<'_>) -> String {
+pub(in crate::report) fn health(group: &GroupRollout<'_>) -> String {
     let health = &group.rollout.health;
     let mut text = match &health.check {
         Check::Running => "healthy when running".to_owned(),
@@ -305,7 +305,7 @@ fn program(words: &[Arc<str>]) -> &str {
 }
 
 /// `drained by `drain.sh` for up to 5m`
-fn drain(rollout: &Rollout, changes: &[Change]) -> Option<String> {
+pub(in crate::report) fn drain(rollout: &Rollout, changes: &[Change]) -> Option<String> {
     let words = rollout.drain.as_deref()?;
     let mut text = format!("drained by `{}`", visible(program(words)));
     let longest = changes.iter().map(|change| change.drain_timeout_ms).max();
@@ -317,7 +317,7 @@ fn drain(rollout: &Rollout, changes: &[Change]) -> Option<String> {
 }
 
 /// What failures do, unless the first one stops the group.
-fn failure(rollout: &Rollout) -> Option<String> {
+pub(in crate::report) fn failure(rollout: &Rollout) -> Option<String> {
     let most = rollout.max_failures;
     let what = match (rollout.on_failure, most) {
         (OnFailure::Continue, u32::MAX) => {

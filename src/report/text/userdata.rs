@@ -17,7 +17,7 @@ use crate::sensitivity::HIDDEN_LINE;
 const LEAST_LINES: usize = 4;
 
 /// Shows a change of userdata of parts, or that is packed, part by part; `None` for anything else.
-pub(super) fn changed(
+pub(in crate::report) fn changed(
     sign: Sign,
     path: &str,
     sides: (&Option<Value>, &Option<Value>),

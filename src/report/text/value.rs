@@ -17,11 +17,11 @@ const CONTEXT: usize = 3;
 
 /// A line of a text or a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(in crate::report) struct Line {
     /// Whether it is added or removed.
-    pub(super) sign: Sign,
+    pub(in crate::report) sign: Sign,
     /// Its text.
-    pub(super) text: String,
+    pub(in crate::report) text: String,
 }
 
 impl Line {
@@ -34,7 +34,7 @@ impl Line {
 }
 
 /// A value on one line, in HCL's syntax.
-pub(super) fn inline(value: &Value) -> String {
+pub(in crate::report) fn inline(value: &Value) -> String {
     let mut text = String::new();
     write_inline(value, &mut text);
     text
@@ -89,13 +89,13 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// Whether a character moves the cursor or changes the direction of text, which could misrepresent
 /// the plan.
-fn misleads(c: char) -> bool {
+pub(in crate::report) fn misleads(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A key of an object; quoted only if HCL requires it.
-pub(super) fn key_text(key: &str) -> String {
+pub(in crate::report) fn key_text(key: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     if !key.is_empty() && key.chars().all(plain) {
         key.to_owned()
@@ -105,7 +105,7 @@ pub(super) fn key_text(key: &str) -> String {
 }
 
 /// A line of a text; tabs remain, other control characters are made visible.
-pub(super) fn visible(line: &str) -> String {
+pub(in crate::report) fn visible(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
         if misleads(c) && c != '\t' {
@@ -118,7 +118,7 @@ pub(super) fn visible(line: &str) -> String {
 }
 
 /// A text cut to `room` characters.
-pub(super) fn cut(text: &str, room: usize) -> String {
+pub(in crate::report) fn cut(text: &str, room: usize) -> String {
     if text.chars().nth(room).is_none() {
         return text.to_owned();
     }
@@ -170,7 +170,7 @@ pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (Stri
 }
 
 /// The parts of a list or an object, one per line, and its brackets; `None` for other values.
-pub(super) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
+pub(in crate::report) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
     let mut text = String::new();
     match value {
         Value::Array(items) => {
@@ -194,7 +194,7 @@ pub(super) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
 }
 
 /// The first `limit` lines of a text, and the number of further ones.
-pub(super) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
+pub(in crate::report) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
     let count = text.lines().count();
     // The note would take as much room as the last line.
     let shown = if count <= limit + 1 { count } else { limit };
@@ -216,12 +216,12 @@ pub(super) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
 }
 
 /// The line diff of two texts, in about `limit` lines.
-pub(super) fn line_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
+pub(in crate::report) fn line_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
     diff_of("line", before, after, limit)
 }
 
 /// The diff of the [`parts`] of two values.
-pub(super) fn parts_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
+pub(in crate::report) fn parts_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
     diff_of("element", before, after, limit)
 }
 
@@ -279,7 +279,7 @@ pub fn age(duration: Duration) -> String {
 }
 
 /// `a, b and 3 more`
-pub(super) fn listed<T: AsRef<str>>(items: &[T], limit: usize) -> String {
+pub(in crate::report) fn listed<T: AsRef<str>>(items: &[T], limit: usize) -> String {
     let shown: Vec<&str> = items.iter().take(limit).map(AsRef::as_ref).collect();
     match items.len().saturating_sub(limit) {
         0 => shown.join(", "),
