@@ -14,6 +14,7 @@ mod bad_moments;
 mod bad_states;
 mod bad_templates;
 mod bosh;
+mod ci;
 mod cloud_conformance;
 #[cfg(any(feature = "aws", feature = "gcp"))]
 mod clouds;

@@ -16,24 +16,13 @@ struct Shared {
 }
 
 impl Shared {
-    /// `None` without a server, which is an error in CI.
+    /// `None` without a server.
     fn new() -> Option<Self> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let Ok(server) = std::env::var("NSTANCE_TEST_POSTGRES") else {
-            assert!(
-                std::env::var("CI").is_err(),
-                "NSTANCE_TEST_POSTGRES names no server: cargo xtask test --all starts one"
-            );
-            return None;
-        };
-        let count = COUNT.fetch_add(1, Ordering::SeqCst);
-        let name = format!("it{}_{count}", std::process::id());
-        psql(&server, &format!("CREATE DATABASE {name}"));
-        let url = server.replacen("/postgres?", &format!("/{name}?"), 1);
-        let harness = Harness::with(TWO);
-        Some(Self { harness, url })
+        Some(Self {
+            harness: Harness::with(TWO),
+            url: database()?,
+        })
     }
-
     fn run(&self, words: &str) -> Ended {
         self.run_with(words, Some(KEY))
     }
@@ -61,6 +50,22 @@ impl Shared {
             .replace(folder, "[SOCKET]")
             .replace(database, "[DATABASE]")
     }
+}
+
+/// The URL of a new database; `None` without a server, which is an error in CI.
+pub(crate) fn database() -> Option<String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let Ok(server) = std::env::var("NSTANCE_TEST_POSTGRES") else {
+        assert!(
+            std::env::var("CI").is_err(),
+            "NSTANCE_TEST_POSTGRES names no server: cargo xtask test --all starts one"
+        );
+        return None;
+    };
+    let count = COUNT.fetch_add(1, Ordering::SeqCst);
+    let name = format!("it{}_{count}", std::process::id());
+    psql(&server, &format!("CREATE DATABASE {name}"));
+    Some(server.replacen("/postgres?", &format!("/{name}?"), 1))
 }
 
 fn psql(url: &str, statements: &str) {

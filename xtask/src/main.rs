@@ -12,6 +12,7 @@
 )]
 
 mod account;
+mod actionlint;
 mod bench;
 mod bench_aws;
 #[path = "../../crates/bosh/tests/case/mod.rs"]

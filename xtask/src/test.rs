@@ -18,7 +18,10 @@ use std::time::Instant;
 
 use crate::moto::{self, Moto};
 use crate::postgres::{self, Postgres};
-use crate::{Failure, chromium, cloud_init, discovery, ec2, kill, memory, process, ruby, simulate};
+use crate::{
+    Failure, actionlint, chromium, cloud_init, discovery, ec2, kill, memory, process, ruby,
+    simulate,
+};
 
 /// The package with the proxy that stands before moto.
 const PROXY: &str = "nstance-ec2-proxy";
@@ -106,6 +109,12 @@ fn run_all() -> Result<(), Failure> {
             tests.env(chromium::PATH, name);
         }
         Err(failure) => leave_out("The tests of pages in a browser are", failure)?,
+    }
+    match actionlint::ensure() {
+        Ok(package) => {
+            tests.env(actionlint::PATH, package);
+        }
+        Err(failure) => leave_out("The check of the example's workflows is", failure)?,
     }
     parts.count(&mut tests)?;
     drop(moto);
