@@ -26,6 +26,7 @@ pub mod jobs;
 mod jobs_dns;
 mod jobs_services;
 pub mod keys;
+mod log;
 mod migrate;
 pub mod outcome;
 pub mod output;
@@ -70,7 +71,7 @@ use crate::config::load::Loaded;
 use crate::config::model::ProviderKind;
 use crate::config::source::SourceMap;
 use crate::config::variables::{Dialect, Given};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::dialect::bosh;
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
 use crate::render::erb;
@@ -643,9 +644,21 @@ pub fn main() -> ExitCode {
         }
     };
     let globals = &cli.globals;
-    let code = match run(&cli) {
+    let stages = log::begin(globals.verbose);
+    let ending = match &stages {
+        Ok(_) => run(&cli),
+        Err(finding) => Err(unplaced(finding.clone())),
+    };
+    let code = match ending {
         Ok(code) => code,
         Err(failures) => {
+            for (failure, _) in failures.iter() {
+                let errors = failure.findings.iter();
+                for finding in errors.filter(|finding| finding.severity == Severity::Error) {
+                    let error = &finding.summary;
+                    tracing::error!(target: "nstance::command", error, "command failed");
+                }
+            }
             let parts = failures.iter();
             console::report(
                 globals,
@@ -654,11 +667,19 @@ pub fn main() -> ExitCode {
             failures.code()
         }
     };
+    tracing::info!(target: "nstance::command", code, "command ended");
+    if let Ok(stages) = stages
+        && globals.verbose
+    {
+        console::error(&stages.lines());
+    }
     code.into()
 }
 
 fn run(cli: &Cli) -> Ending {
     let globals = &cli.globals;
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(target: "nstance::command", version, "command began");
     let is_jobs = matches!(cli.command, Command::Jobs(_));
     globals.check_dialect(is_jobs).map_err(unplaced)?;
     if let Some(ruby) = globals.given().ruby {

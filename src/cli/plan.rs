@@ -25,6 +25,7 @@ use crate::plan::file;
 use crate::plan::inputs::Options;
 use crate::provider::Cloud;
 use crate::report::{json, text};
+use crate::stage;
 
 /// Options of `plan`.
 #[derive(Debug, Args)]
@@ -157,11 +158,13 @@ fn plan(
         plan.show_sensitive();
         console::show_sensitive();
     }
-    let reply = if json {
-        Reply::document(json::plan(&plan, session.findings_json(&findings)))
-    } else {
-        Reply::text(text::plan(&plan, session.style())).telling(findings)
-    };
+    let reply = stage::timed("format plan", || {
+        if json {
+            Reply::document(json::plan(&plan, session.findings_json(&findings)))
+        } else {
+            Reply::text(text::plan(&plan, session.style())).telling(findings)
+        }
+    });
     Ok(Planned {
         reply: reply.ending(code),
         summary: plan.summary,
