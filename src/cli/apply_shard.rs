@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use nstance_state::{Held, RolloutId, Store, Write};
 
+use super::apply_log;
 use super::approval::refuse_stale;
 use super::console;
 use super::exit;
 use super::failure::Failure;
-use super::outcome::{ShardOutcome, conclude};
+use super::outcome::{ShardOutcome, Span, conclude};
 use super::plan;
 use super::plan_args::PlanArgs;
 use super::plan_files::SavedPlan;
@@ -42,6 +43,7 @@ use crate::provider::{Cloud, Owner};
 use crate::refresh::refresh;
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
+use crate::stage;
 
 /// A shard whose lock this process holds.
 pub struct LockedShard<'s, 'g> {
@@ -294,14 +296,21 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         }
         back_up(session, &*store)?;
         let owner = self.owner();
-        let settled = recover_with_entry(
-            &mut *store,
-            &*self.cloud,
-            &*session.clock,
-            &owner,
-            entry("recovery", None),
-            wanted,
-        )?;
+        let settled = stage::timed("settle journal", || {
+            recover_with_entry(
+                &mut *store,
+                &*self.cloud,
+                &*session.clock,
+                &owner,
+                entry("recovery", None),
+                wanted,
+            )
+        })?;
+        for one in &settled {
+            let (address, operation) = (session.name(&one.address), one.operation.as_str());
+            let result = &one.result;
+            tracing::info!(target: apply_log::TARGET, address, operation, result, "settled");
+        }
         for one in settled.iter().filter(|_| !session.globals.quiet) {
             console::error(&format!(
                 "{}: settled an interrupted {}: it {}\n",
@@ -423,11 +432,12 @@ impl ReadyShard<'_, '_> {
         match self.drive(operation, max_wait, board, signals) {
             Ok(ended) => ended,
             Err(failure) => {
-                board.aside(|| session.fail(&failure));
+                console::aside(|| session.fail(&failure));
                 ShardOutcome {
                     end: ShardEnd::Failed,
                     done: None,
                     code: failure.code,
+                    span: None,
                 }
             }
         }
@@ -477,32 +487,38 @@ impl ReadyShard<'_, '_> {
         };
         let goes_back = matches!(record, RolloutRecord::GoingBack(_));
         let mut progress = ApplyProgress::new(session, board, plan, &starts);
-        let applied = apply(
-            plan,
-            limits,
-            retry_seed(session),
-            Beginning {
-                entry: entry(operation, self.digest),
-                record,
-                starts,
-            },
-            World {
-                store: &mut *store,
-                cloud,
-                clock: &*session.clock,
-                exporter: &exporter,
-                signals: signals.count(),
-                apply: None,
-                nonce_command,
-                rollout: None,
-            },
-            &mut |of, step| {
-                if !std::ptr::eq(of, plan) {
-                    progress.go_back(of);
-                }
-                progress.tell(step);
-            },
-        );
+        let (changes, parallelism) = (plan.changes.len(), limits.parallelism);
+        let shard = session.identity().shard;
+        tracing::info!(target: apply_log::TARGET, shard, changes, parallelism, "apply began");
+        let applied = stage::timed("apply changes", || {
+            apply(
+                plan,
+                limits,
+                retry_seed(session),
+                Beginning {
+                    entry: entry(operation, self.digest),
+                    record,
+                    starts,
+                },
+                World {
+                    store: &mut *store,
+                    cloud,
+                    clock: &*session.clock,
+                    exporter: &exporter,
+                    signals: signals.count(),
+                    apply: None,
+                    nonce_command,
+                    rollout: None,
+                },
+                &mut |of, step| {
+                    if !std::ptr::eq(of, plan) {
+                        progress.go_back(of);
+                    }
+                    apply_log::log(session, of, step);
+                    progress.tell(step);
+                },
+            )
+        });
         progress.finish();
         let applied = applied.map_err(|error| {
             let mut failure = Failure::from(error);
@@ -510,7 +526,15 @@ impl ReadyShard<'_, '_> {
             failure
         })?;
         drop(self.lock);
-        Ok(board.aside(|| conclude(session, plan, &applied, goes_back, signals.code())))
+        let span = Span {
+            begun: now,
+            ended: session.clock.now(),
+        };
+        Ok(console::aside(|| {
+            let ended = conclude(session, plan, &applied, goes_back, signals.code(), span);
+            progress.summarize();
+            ended
+        }))
     }
 }
 

@@ -285,7 +285,12 @@ mod tests {
             ("read configuration".to_owned(), Duration::from_millis(12)),
             ("list instances".to_owned(), Duration::from_millis(1_240)),
         ];
-        insta::assert_snapshot!(stage_lines(&times, Duration::from_millis(1_300)), @"");
+        insta::assert_snapshot!(stage_lines(&times, Duration::from_millis(1_300)), @r"
+          read configuration         0.012 s
+          list instances             1.240 s
+          other                      0.048 s
+          total                      1.300 s
+        ");
         let total = Duration::from_secs(1);
         assert!(!stage_lines(&times, total).contains("other"));
     }

@@ -4,6 +4,7 @@
 //! the stages. Only this module and `main` print, or read the environment.
 
 pub mod apply;
+mod apply_log;
 pub mod apply_shard;
 pub mod approval;
 mod backend;
@@ -47,6 +48,7 @@ pub mod signals;
 pub mod sim;
 pub mod state;
 pub mod state_edit;
+pub mod tally;
 pub mod transfer;
 pub mod undo;
 pub mod userdata;

@@ -3,6 +3,8 @@
 //! In: outcomes. Out: texts about what was done, failed or not tried, and the exit code. Must not:
 //! change anything.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::console;
@@ -11,6 +13,7 @@ use super::fleet::Fleet;
 use super::session::{self, Session};
 use crate::apply::driver::Applied;
 use crate::apply::engine::{Outcome, TaskEnd, action_name};
+use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::change::{Mode, Plan};
 use crate::report::events::{self, Done};
@@ -25,6 +28,31 @@ pub struct ShardOutcome {
     pub done: Option<Done>,
     /// The exit code.
     pub code: u8,
+    /// When it began and ended, if it was tried.
+    pub span: Option<Span>,
+}
+
+/// When an apply began and ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// The beginning.
+    pub begun: Timestamp,
+    /// The end.
+    pub ended: Timestamp,
+}
+
+impl Span {
+    fn elapsed(self) -> Duration {
+        self.ended.since(self.begun)
+    }
+
+    /// From the beginning of the first to the end of the last.
+    fn of_all(spans: impl Iterator<Item = Self>) -> Option<Self> {
+        spans.reduce(|all, one| Self {
+            begun: all.begun.min(one.begun),
+            ended: all.ended.max(one.ended),
+        })
+    }
 }
 
 impl ShardOutcome {
@@ -34,6 +62,7 @@ impl ShardOutcome {
             end: ShardEnd::Unchanged,
             done: Some(Done::default()),
             code: success(plan),
+            span: None,
         }
     }
 
@@ -43,6 +72,7 @@ impl ShardOutcome {
             end: ShardEnd::Failed,
             done: Some(Done::default()),
             code: exit::ERROR,
+            span: None,
         }
     }
 
@@ -52,6 +82,7 @@ impl ShardOutcome {
             end: ShardEnd::NotTried,
             done: Some(Done::default()),
             code: signal.unwrap_or(exit::ERROR),
+            span: None,
         }
     }
 }
@@ -70,7 +101,7 @@ pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
     let done = Done::default();
     if session.globals.json {
         let now = session.clock.now();
-        session.event(events::apply_summary(now, mode, done, true));
+        session.event(events::apply_summary(now, mode, done, true, Duration::ZERO));
     } else {
         console::print(&format!("\n{}\n", events::done_text(mode, done, true)));
     }
@@ -99,7 +130,9 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[ShardOutcome]) {
             })
             .collect();
         let now = session::clock(fleet.globals).now();
-        let mut event = events::apply_summary(now, mode, total, is_complete);
+        let span = Span::of_all(ends.iter().filter_map(|ended| ended.span));
+        let elapsed = span.map_or(Duration::ZERO, Span::elapsed);
+        let mut event = events::apply_summary(now, mode, total, is_complete, elapsed);
         event["shards"] = shards.into();
         console::print_json_line(&event);
         return;
@@ -124,6 +157,7 @@ pub fn conclude(
     applied: &Applied,
     goes_back: bool,
     signal: Option<u8>,
+    span: Span,
 ) -> ShardOutcome {
     let outcome = &applied.outcome;
     let done = Done {
@@ -136,7 +170,14 @@ pub fn conclude(
     let is_complete = outcome.is_complete();
     if session.globals.json {
         let now = session.clock.now();
-        session.event(events::apply_summary(now, plan.mode, done, is_complete));
+        let elapsed = span.elapsed();
+        session.event(events::apply_summary(
+            now,
+            plan.mode,
+            done,
+            is_complete,
+            elapsed,
+        ));
     } else {
         let line = events::done_text(plan.mode, done, is_complete);
         console::print(&match &session.label {
@@ -150,6 +191,7 @@ pub fn conclude(
             end: ShardEnd::Failed,
             done: Some(done),
             code: exit::ERROR,
+            span: Some(span),
         };
     }
     if is_complete {
@@ -157,6 +199,7 @@ pub fn conclude(
             end: ShardEnd::Done,
             done: Some(done),
             code: success(plan),
+            span: Some(span),
         };
     }
     if outcome.waits() {
@@ -165,6 +208,7 @@ pub fn conclude(
             end: ShardEnd::Waiting,
             done: Some(done),
             code: exit::WAITING,
+            span: Some(span),
         };
     }
     let mut lines = Vec::new();
@@ -234,6 +278,7 @@ pub fn conclude(
         end,
         done: Some(done),
         code,
+        span: Some(span),
     }
 }
 
