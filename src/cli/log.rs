@@ -18,6 +18,7 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 use super::console;
+use super::failure::Failure;
 use crate::diagnostic::Diagnostic;
 use crate::redact;
 use crate::stage;
@@ -48,7 +49,7 @@ enum Format {
 /// Begins to log, and to time stages if `times_stages`.
 ///
 /// Fails if a variable of the environment is invalid.
-pub(super) fn begin(times_stages: bool) -> Result<StageTimes, Diagnostic> {
+pub(super) fn begin(times_stages: bool) -> Result<StageTimes, Failure> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let filter = variable(FILTER).map(|text| filter(&text)).transpose()?;
     let format = variable(FORMAT).map_or(Ok(Format::Text), |text| format(&text))?;
@@ -83,7 +84,7 @@ pub(super) fn begin(times_stages: bool) -> Result<StageTimes, Diagnostic> {
 /// The filter of a text: a level, `target=level`, or several of them, separated by commas.
 ///
 /// Fails if a level is unknown, or a target isn't one of nstance.
-fn filter(text: &str) -> Result<Targets, Diagnostic> {
+fn filter(text: &str) -> Result<Targets, Failure> {
     let mut targets = Targets::new();
     for part in text.split(',').map(str::trim) {
         let (target, level) = part.split_once('=').unwrap_or((OURS, part));
@@ -113,7 +114,7 @@ fn filter(text: &str) -> Result<Targets, Diagnostic> {
 /// The format of a text.
 ///
 /// Fails if there is no such format.
-fn format(text: &str) -> Result<Format, Diagnostic> {
+fn format(text: &str) -> Result<Format, Failure> {
     match text {
         "text" => Ok(Format::Text),
         "json" => Ok(Format::Json),
@@ -124,10 +125,9 @@ fn format(text: &str) -> Result<Format, Diagnostic> {
     }
 }
 
-fn invalid(summary: String, hint: &str) -> Diagnostic {
-    Diagnostic::error(summary)
-        .hint(hint)
-        .hint(format!("For example: {FILTER}=info,nstance::cloud=debug"))
+fn invalid(summary: String, hint: &str) -> Failure {
+    let finding = Diagnostic::error(summary).hint(hint);
+    Failure::new(finding.hint(format!("For example: {FILTER}=info,nstance::cloud=debug")))
 }
 
 /// Writes one event: a line without secrets.
@@ -174,8 +174,11 @@ fn stage_lines(times: &[(String, Duration)], total: Duration) -> String {
     let rest = (!rest.is_zero()).then_some(("other", rest));
     let stages = times.iter().map(|(stage, time)| (&**stage, *time));
     let all = stages.chain(rest).chain([("total", total)]);
-    all.map(|(stage, time)| format!("  {stage:<22} {:>9.3} s\n", time.as_secs_f64()))
-        .collect()
+    let mut lines = String::new();
+    for (stage, time) in all {
+        lines.push_str(&format!("  {stage:<22} {:>9.3} s\n", time.as_secs_f64()));
+    }
+    lines
 }
 
 /// Collects the times of stages.
@@ -263,8 +266,9 @@ mod tests {
             ("nstances=trace", "target `nstances`"),
             ("nstance::cloud", "unknown level"),
         ] {
-            let error = filter(text).unwrap_err();
-            assert!(error.summary.contains(part), "{text}: {}", error.summary);
+            let failure = filter(text).unwrap_err();
+            let summary = &failure.findings.iter().next().unwrap().summary;
+            assert!(summary.contains(part), "{text}: {summary}");
         }
         assert_eq!(format("json").unwrap(), Format::Json);
         assert!(format("yaml").is_err());

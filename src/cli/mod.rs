@@ -73,7 +73,7 @@ use crate::config::load::Loaded;
 use crate::config::model::ProviderKind;
 use crate::config::source::SourceMap;
 use crate::config::variables::{Dialect, Given};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::bosh;
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
 use crate::render::erb;
@@ -646,21 +646,13 @@ pub fn main() -> ExitCode {
         }
     };
     let globals = &cli.globals;
-    let stages = log::begin(globals.verbose);
-    let ending = match &stages {
-        Ok(_) => run(&cli),
-        Err(finding) => Err(unplaced(finding.clone())),
+    let (stages, ending) = match log::begin(globals.verbose) {
+        Ok(stages) => (Some(stages), run(&cli)),
+        Err(failure) => (None, Err(unplaced(failure))),
     };
     let code = match ending {
         Ok(code) => code,
         Err(failures) => {
-            for (failure, _) in failures.iter() {
-                let errors = failure.findings.iter();
-                for finding in errors.filter(|finding| finding.severity == Severity::Error) {
-                    let error = &finding.summary;
-                    tracing::error!(target: "nstance::command", error, "command failed");
-                }
-            }
             let parts = failures.iter();
             console::report(
                 globals,
@@ -670,9 +662,7 @@ pub fn main() -> ExitCode {
         }
     };
     tracing::info!(target: "nstance::command", code, "command ended");
-    if let Ok(stages) = stages
-        && globals.verbose
-    {
+    if let Some(stages) = stages.filter(|_| globals.verbose) {
         console::error(&stages.lines());
     }
     code.into()

@@ -38,6 +38,14 @@ fn is_interactive(globals: &Globals) -> bool {
 /// The width of a terminal that doesn't tell it.
 const USUAL_WIDTH: usize = 80;
 
+/// What the terminal shows itself when somebody presses Ctrl-C, at the end of the last line.
+const ECHO: &str = "^C";
+
+/// The width of lines on the terminal, in columns. A line that is full would wrap with the echo.
+fn line_width() -> usize {
+    terminal_width().saturating_sub(ECHO.len())
+}
+
 /// The width of the terminal, in columns.
 fn terminal_width() -> usize {
     #[cfg(unix)]
@@ -181,11 +189,13 @@ impl<'a> ApplyProgress<'a> {
     ) -> Self {
         board.shards.fetch_add(1, Ordering::Relaxed);
         let name = |group: &str| session.name(group);
+        let mut tally = Tally::new(plan, starts, session.clock.now(), name);
+        tally.limit_creations(session.config().shard.create_rate_limit);
         Self {
             session,
             board,
             plan: Cow::Borrowed(plan),
-            tally: Tally::new(plan, starts, session.clock.now(), name),
+            tally,
             bar: board.bars.as_ref().map(Bars::add),
             drawn_at: None,
             events: Events::of(plan).in_shard(session.label.as_deref()),
@@ -259,7 +269,7 @@ impl<'a> ApplyProgress<'a> {
         let name = self.session.label.as_deref().unwrap_or("all groups");
         let most = self.board.groups_shown();
         let now = self.session.clock.now();
-        let lines = self.tally.bars(name, terminal_width(), most, now);
+        let lines = self.tally.bars(name, line_width(), most, now);
         bar.set_message(redact::text(&lines.join("\n")).into_owned());
     }
 
@@ -534,7 +544,9 @@ impl<'a> ApplyProgress<'a> {
         // A fixed clock only moves by waiting.
         let is_long = globals.now.is_none() && self.tally.elapsed(now) >= SUMMARY_FROM;
         if !globals.json && (globals.verbose || is_long && !globals.quiet) {
-            console::error(&format!("\n{}", self.tally.summary(now)));
+            let label = self.session.label.as_ref();
+            let shard = label.map_or_else(String::new, |label| format!("{label}: "));
+            console::error(&format!("\n{shard}{}", self.tally.summary(now)));
         }
     }
 }

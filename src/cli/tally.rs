@@ -37,6 +37,8 @@ pub struct Tally {
     groups: Vec<Group>,
     tasks: Vec<Task>,
     begun: Timestamp,
+    /// The least time between two creations.
+    create_interval: Duration,
     whole: Rate,
     /// The groups of a plan that was given up, for the summary.
     past: Vec<Group>,
@@ -92,6 +94,10 @@ struct Wait {
     task: Option<TaskId>,
     /// The change is only slow.
     is_slow: bool,
+    /// The group pauses.
+    is_pause: bool,
+    /// When it ends, if that is known.
+    until: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -147,12 +153,15 @@ impl Group {
     }
 
     /// What it waits for and what is ahead, in the order of interest.
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self, now: Timestamp) -> Vec<String> {
         let mut notes = Vec::new();
         if self.failed > 0 {
             notes.push(format!("{} failed", self.failed));
         }
-        notes.extend(self.wait.as_ref().map(|wait| wait.what.clone()));
+        notes.extend(self.wait.as_ref().map(|wait| match wait.until {
+            Some(until) => format!("{}, {} left", wait.what, seconds(until.since(now))),
+            None => wait.what.clone(),
+        }));
         if let Some(healthy) = self.healthy {
             notes.push(format!("{healthy} healthy"));
         }
@@ -172,49 +181,65 @@ impl Group {
     fn show_status(&mut self, status: &GroupStatus) {
         self.healthy = status.healthy;
         self.next_pause = status.next_pause;
-        let what = match (&status.wait, status.stage) {
-            // The stage says how long.
-            (_, GroupStage::CanaryPause) => return,
-            (_, GroupStage::Paused) => Some("paused by request".to_owned()),
+        self.wait = match (&status.wait, status.stage) {
+            (_, GroupStage::CanaryPause) => {
+                let pause = || Wait::of_pause("canary pause".to_owned(), None);
+                // The stage said how long.
+                Some(self.wait.take().unwrap_or_else(pause))
+            }
+            (_, GroupStage::Paused) => Some(Wait::of_pause("paused by request".to_owned(), None)),
             (Some(wait), _) => {
                 let slots = format!("{}/", self.id);
-                Some(format!("waits for {}", wait.what.replace(&slots, "slot ")))
+                let what = wait.what.replace(&slots, "slot ");
+                Some(Wait::of_group(format!("waits for {what}")))
             }
             (None, _) => None,
         };
-        self.wait = what.map(Wait::of_group);
     }
 
-    fn enter(&mut self, stage: GroupStage, pause: Option<CanaryPause>) {
-        let what = match stage {
-            GroupStage::Rolling | GroupStage::Promoted | GroupStage::Done => None,
-            GroupStage::CanaryPause => Some(match pause {
-                Some(CanaryPause::For(pause)) => format!("canary pause of {}", shown(pause)),
-                _ => "canary pause until `nstance rollout promote`".to_owned(),
-            }),
-            GroupStage::Paused => Some("paused by request".to_owned()),
-            GroupStage::Stalled => Some("waited in vain".to_owned()),
-            GroupStage::Failed => Some("stopped after a failure".to_owned()),
-            GroupStage::Aborted => Some("aborted by request".to_owned()),
+    fn enter(&mut self, stage: GroupStage, pause: Option<CanaryPause>, now: Timestamp) {
+        let group = |what: &str| Some(Wait::of_group(what.to_owned()));
+        self.wait = match (stage, pause) {
+            (GroupStage::Rolling | GroupStage::Promoted | GroupStage::Done, _) => None,
+            (GroupStage::CanaryPause, Some(CanaryPause::For(pause))) => {
+                let what = format!("canary pause of {}", shown(pause));
+                Some(Wait::of_pause(what, Some(now.after(pause))))
+            }
+            (GroupStage::CanaryPause, _) => {
+                let what = "canary pause until `nstance rollout promote`".to_owned();
+                Some(Wait::of_pause(what, None))
+            }
+            (GroupStage::Paused, _) => Some(Wait::of_pause("paused by request".to_owned(), None)),
+            (GroupStage::Stalled, _) => group("waited in vain"),
+            (GroupStage::Failed, _) => group("stopped after a failure"),
+            (GroupStage::Aborted, _) => group("aborted by request"),
         };
-        self.wait = what.map(Wait::of_group);
     }
 }
 
 impl Wait {
+    fn of_pause(what: String, until: Option<Timestamp>) -> Self {
+        Self {
+            is_pause: true,
+            until,
+            ..Self::of_group(what)
+        }
+    }
+
     fn of_group(what: String) -> Self {
         Self {
             what,
             task: None,
             is_slow: false,
+            is_pause: false,
+            until: None,
         }
     }
 
     fn of_task(task: TaskId, what: String) -> Self {
         Self {
-            what,
             task: Some(task),
-            is_slow: false,
+            ..Self::of_group(what)
         }
     }
 }
@@ -231,6 +256,7 @@ impl Tally {
             groups: Vec::new(),
             tasks: Vec::new(),
             begun: now,
+            create_interval: Duration::ZERO,
             whole: Rate::default(),
             past: Vec::new(),
             slowest: Vec::new(),
@@ -240,6 +266,11 @@ impl Tally {
         };
         tally.take(plan, starts, name);
         tally
+    }
+
+    /// Sets the least time between two creations, which the lines name.
+    pub fn limit_creations(&mut self, interval: Duration) {
+        self.create_interval = interval;
     }
 
     /// Counts the way back of the plan from now on.
@@ -356,7 +387,7 @@ impl Tally {
             Progress::Group { group, stage, .. } => {
                 let rollout = plan.groups[*group].rollout.as_ref();
                 let pause = rollout.and_then(|rollout| rollout.canary_pause);
-                self.groups[*group].enter(*stage, pause);
+                self.groups[*group].enter(*stage, pause, now);
             }
             Progress::Rolls { group, status } => {
                 self.groups[*group].begin(now);
@@ -474,7 +505,8 @@ impl Tally {
             .map(|group| {
                 let rate = group.rate_text(now).unwrap_or_default();
                 let mut notes = vec![format!("{rate:>column$}")];
-                notes.extend(group.notes());
+                notes.extend(group.notes(now));
+                notes.retain(|note| !note.is_empty());
                 layout.line(&group.name, group.done, group.total, &notes)
             })
             .collect();
@@ -486,12 +518,21 @@ impl Tally {
         notes.extend(self.time_left(now).map(|left| format!("~{left} left")));
         notes.extend((failed > 0).then(|| format!("{failed} failed")));
         notes.push(rate_text(self.whole.per_minute(self.begun, now)));
+        if !self.create_interval.is_zero() {
+            notes.push(format!("a creation every {}", shown(self.create_interval)));
+        }
         lines.push(layout.line(name, done, total, &notes));
         lines
     }
 
-    /// The estimated time left, as long as changes end.
+    /// The estimated time left, as long as changes end. How long a pause lasts, and what follows it,
+    /// can't be estimated.
     fn time_left(&self, now: Timestamp) -> Option<String> {
+        let pauses = |group: &Group| group.wait.as_ref().is_some_and(|wait| wait.is_pause);
+        let mut active = self.groups.iter().filter(|group| group.is_active());
+        if active.all(pauses) {
+            return None;
+        }
         let rate = self.whole.per_minute(self.begun, now);
         let left: usize = self
             .groups
@@ -687,7 +728,7 @@ fn moved_line(group: &Group, now: Timestamp) -> String {
     let total = counted(group.total, "change");
     let mut parts = vec![format!("{}: {} of {total} done", group.name, group.done)];
     parts.extend(group.rate_text(now));
-    parts.extend(group.notes());
+    parts.extend(group.notes(now));
     let line = parts.join(", ");
     line.replace(['\n', '\r'], " ")
 }
@@ -852,6 +893,7 @@ mod tests {
             detail: String::new(),
         });
         run.start(123);
+        run.tally.limit_creations(Duration::from_millis(500));
         run.at = 120;
         run
     }
@@ -911,6 +953,34 @@ mod tests {
     }
 
     #[test]
+    fn a_pause_shows_how_long_it_lasts() {
+        let mut run = Run::new(&[("default/web", 100)]);
+        let rollout = run.plan.groups[0].rollout.as_mut().unwrap();
+        rollout.canary_pause = Some(CanaryPause::For(Duration::from_secs(90)));
+        run.complete(0, 1);
+        run.at = 10;
+        assert!(run.tally.time_left(run.now()).is_some());
+        run.tell(&Progress::Group {
+            group: 0,
+            stage: GroupStage::CanaryPause,
+            detail: String::new(),
+        });
+        run.at = 20;
+        run.tell(&Progress::Rolls {
+            group: 0,
+            status: GroupStatus {
+                stage: GroupStage::CanaryPause,
+                healthy: None,
+                wait: None,
+                next_pause: None,
+            },
+        });
+        let line = run.bars(80).lines().next().unwrap().to_owned();
+        assert!(line.ends_with("canary pause of 1m30s, 1m20s left"), "{line}");
+        assert_eq!(run.tally.time_left(run.now()), None);
+    }
+
+    #[test]
     fn plain_lines_come_at_a_steady_pace() {
         let mut run = Run::new(&GROUPS);
         let mut log = String::new();
@@ -952,7 +1022,7 @@ mod tests {
     #[test]
     fn a_flood_of_failures_is_counted() {
         let mut run = Run::new(&[("default/web", 100)]);
-        let mut count = |run: &mut Run, failures: usize| {
+        let count = |run: &mut Run, failures: usize| {
             (0..failures).filter(|_| run.tally.shows_failure()).count()
         };
         assert_eq!(run.due(), "");

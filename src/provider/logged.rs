@@ -34,28 +34,21 @@ impl LoggedCloud {
         call: impl FnOnce(&dyn Cloud) -> Result<T, CloudError>,
         found: impl FnOnce(&T) -> usize,
     ) -> Result<T, CloudError> {
-        if !tracing::enabled!(target: TARGET, tracing::Level::DEBUG) {
-            return call(&*self.0);
-        }
         let start = Instant::now();
         let result = call(&*self.0);
         let duration_ms = millis(start.elapsed());
-        let (cloud, about) = (self.0.name(), about());
+        let cloud = self.0.name();
+        // The values of fields are only made for an event that is logged.
         match &result {
-            Ok(answer) => {
-                let found = found(answer);
-                tracing::debug!(
-                    target: TARGET, cloud, operation, about, found, duration_ms, "call succeeded"
-                );
-            }
-            Err(error) => {
-                let retryable = error.kind.is_retryable();
-                let error = error.summary();
-                tracing::debug!(
-                    target: TARGET, cloud, operation, about, retryable, error, duration_ms,
-                    "call failed"
-                );
-            }
+            Ok(answer) => tracing::debug!(
+                target: TARGET, cloud, operation, about = about(), found = found(answer),
+                duration_ms, "call succeeded"
+            ),
+            Err(error) => tracing::debug!(
+                target: TARGET, cloud, operation, about = about(),
+                retryable = error.kind.is_retryable(), error = error.summary(), duration_ms,
+                "call failed"
+            ),
         }
         result
     }

@@ -485,7 +485,7 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written> {
-        let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
+        let start = Instant::now();
         let writes = batch.len();
         let result = self.transaction(now, |transaction| {
             let mut written = Written::default();
@@ -494,14 +494,12 @@ impl<E: Engine> Store for SqlStore<E> {
             }
             Ok((written, transaction.serial()))
         });
-        if let Some(start) = start {
-            let duration_ms = start.elapsed().as_micros() as f64 / 1_000.0;
-            match &result {
-                Ok((_, serial)) => tracing::debug!(writes, serial, duration_ms, "committed"),
-                Err(error) => {
-                    let error = error.to_string();
-                    tracing::debug!(writes, error, duration_ms, "commit failed");
-                }
+        let duration_ms = start.elapsed().as_micros() as f64 / 1_000.0;
+        match &result {
+            Ok((_, serial)) => tracing::debug!(writes, serial, duration_ms, "committed"),
+            Err(error) => {
+                let error = error.to_string();
+                tracing::debug!(writes, error, duration_ms, "commit failed");
             }
         }
         result.map(|(written, _)| written)
