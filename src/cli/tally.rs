@@ -3,10 +3,10 @@
 //! In: a plan, the engine's progress, the time. Out: lines for a terminal of some width, paced lines
 //! for a log, and a summary. Must not: print, or read the clock.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use crate::address::Address;
+use super::progress::operation;
 use crate::apply::engine::{GroupStage, GroupStatus, NextPause, Progress, Starts, TaskId};
 use crate::apply::steps::Start;
 use crate::clock::Timestamp;
@@ -133,7 +133,9 @@ impl Rate {
 impl Group {
     /// Whether it is under way. After a failure it may have stopped for good.
     fn is_active(&self) -> bool {
-        self.begun.is_some() && self.over.is_none() && (self.active > 0 || self.failed == 0)
+        let pauses = self.wait.as_ref().is_some_and(|wait| wait.is_pause);
+        let goes_on = self.active > 0 || self.failed == 0 || pauses;
+        self.begun.is_some() && self.over.is_none() && goes_on
     }
 
     fn begin(&mut self, now: Timestamp) {
@@ -210,7 +212,7 @@ impl Group {
                 Some(Wait::of_pause(what, None))
             }
             (GroupStage::Paused, _) => Some(Wait::of_pause("paused by request".to_owned(), None)),
-            (GroupStage::Stalled, _) => group("waited in vain"),
+            (GroupStage::Stalled, _) => group("waited too long"),
             (GroupStage::Failed, _) => group("stopped after a failure"),
             (GroupStage::Aborted, _) => group("aborted by request"),
         };
@@ -312,7 +314,7 @@ impl Tally {
             })
             .collect();
         let indices = plan.groups.iter().enumerate();
-        let indices: std::collections::HashMap<&str, usize> = indices
+        let indices: HashMap<&str, usize> = indices
             .map(|(index, group)| (&*group.name, index))
             .collect();
         self.tasks.clear();
@@ -375,10 +377,16 @@ impl Tally {
                 self.group_of(*task).wait = Some(Wait::of_task(*task, what));
             }
             Progress::Available { task } => self.end_wait(*task),
-            Progress::Completed { task, elapsed, .. } => {
+            Progress::Completed {
+                task,
+                step,
+                elapsed,
+                ..
+            } => {
                 self.tasks[*task].is_touched = true;
                 self.end_wait(*task);
-                self.note_duration(*elapsed, plan, *task, progress);
+                let operation = operation(*step, plan.changes[*task].action);
+                self.note_duration(*task, operation.name(), *elapsed);
             }
             Progress::Failed { task, .. } | Progress::Unrecorded { task, .. } => {
                 self.tasks[*task].has_failed = true;
@@ -432,25 +440,15 @@ impl Tally {
         }
     }
 
-    fn note_duration(&mut self, elapsed: Duration, plan: &Plan, task: TaskId, progress: &Progress) {
-        let Progress::Completed { step, .. } = progress else {
-            return;
-        };
-        if self.slowest.len() == SLOWEST
-            && self
-                .slowest
-                .last()
-                .is_some_and(|(last, _)| *last >= elapsed)
-        {
-            return;
-        }
-        let change = &plan.changes[task];
-        let operation = super::progress::operation(*step, change.action).name();
-        let Address { slot, .. } = change.address;
-        let what = format!("{operation} {}/{slot}", self.group_of(task).name);
+    /// Keeps the duration of an operation if it is one of the longest.
+    fn note_duration(&mut self, task: TaskId, operation: &str, elapsed: Duration) {
         let place = self.slowest.partition_point(|(other, _)| *other >= elapsed);
-        self.slowest.insert(place, (elapsed, what));
-        self.slowest.truncate(SLOWEST);
+        if place < SLOWEST {
+            let slot = self.tasks[task].slot;
+            let what = format!("{operation} {}/{slot}", self.group_of(task).name);
+            self.slowest.insert(place, (elapsed, what));
+            self.slowest.truncate(SLOWEST);
+        }
     }
 }
 
@@ -677,7 +675,7 @@ impl Tally {
             };
             let pause = if group.ended > ended { MOVED } else { WAITED };
             // Where there are too many, it is the next one's turn the next time.
-            if now.since(at) >= pause && !is_full {
+            if now.since(at) >= pause && group.is_active() && !is_full {
                 group.told = Some((now, group.ended));
                 lines.push(moved_line(group, now));
             }
@@ -693,7 +691,7 @@ impl Tally {
         } = std::mem::take(&mut self.left_out);
         let parts = [
             (started, "more group", "started"),
-            (over, "more group", "over"),
+            (over, "more group", "ended"),
             (failed, "more change", "failed"),
         ];
         let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
@@ -778,6 +776,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
+    use crate::address::{Address, GroupName};
     use crate::apply::engine::Step;
     use crate::apply::protocol;
     use crate::plan::change::{Action, Change};
@@ -793,7 +792,7 @@ mod tests {
     impl Run {
         fn new(groups: &[(&str, u32)]) -> Self {
             let changes = groups.iter().flat_map(|(name, size)| {
-                let group: crate::address::GroupName = name.parse().unwrap();
+                let group: GroupName = name.parse().unwrap();
                 (0..*size).map(move |slot| {
                     let address = Address::new(group.clone(), slot);
                     Change::new(address, Action::Create, Vec::new())
@@ -976,7 +975,10 @@ mod tests {
             },
         });
         let line = run.bars(80).lines().next().unwrap().to_owned();
-        assert!(line.ends_with("canary pause of 1m30s, 1m20s left"), "{line}");
+        assert!(
+            line.ends_with("canary pause of 1m30s, 1m20s left"),
+            "{line}"
+        );
         assert_eq!(run.tally.time_left(run.now()), None);
     }
 
@@ -1010,11 +1012,12 @@ mod tests {
         step(&mut run, 29);
         step(&mut run, 30);
         step(&mut run, 40);
+        // After a failure the group stops, and has nothing more to say.
         run.fail(1);
-        step(&mut run, 41);
-        run.at = 45;
+        step(&mut run, 55);
+        run.at = 60;
         for line in run.tally.last(run.now()) {
-            log.push_str(&format!(" 45 s  {line}\n"));
+            log.push_str(&format!(" 60 s  {line}\n"));
         }
         assert_snapshot!("plain", log);
     }

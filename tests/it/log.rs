@@ -232,3 +232,75 @@ fn a_large_apply_logs_groups() {
     assert_eq!(ended.code, Some(0), "{ended}");
     assert_snapshot!("groups", ended.stderr);
 }
+
+/// What a command writes to a terminal of this width, without control sequences, by lines.
+#[cfg(unix)]
+fn on_terminal(harness: &Harness, words: &str, columns: u16) -> Vec<String> {
+    use std::io::Read as _;
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Winsize, tcsetwinsize};
+
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let name = name.to_str().unwrap();
+    let screen = std::fs::File::options().write(true).open(name).unwrap();
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&screen, size).unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut shown = Vec::new();
+        // Ends with an error once no process writes any more.
+        let _ = std::fs::File::from(terminal).read_to_end(&mut shown);
+        String::from_utf8(shown).unwrap()
+    });
+    let mut command = harness.command(words);
+    let child = command.env("TERM", "xterm").stderr(screen).spawn().unwrap();
+    drop(command);
+    let ended = harness.wait(words, child);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let shown = reader.join().unwrap();
+    let mut lines = Vec::new();
+    for line in shown.split(['\n', '\r']) {
+        let mut parts = line.split("\u{1b}[");
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            text.push_str(
+                part.trim_start_matches(|c: char| !c.is_alphabetic())
+                    .get(1..)
+                    .unwrap(),
+            );
+        }
+        // A line of several that are drawn together ends where the terminal does.
+        let text: Vec<char> = text.chars().collect();
+        let rows = text.chunks(columns.into());
+        lines.extend(rows.map(|row| row.iter().collect::<String>().trim_end().to_owned()));
+    }
+    lines
+}
+
+/// The lines of groups are cut to the width of the terminal.
+#[cfg(unix)]
+#[test]
+fn a_terminal_shows_groups_in_its_width() {
+    for columns in [40, 80] {
+        let harness = Harness::with(TWO);
+        let lines = on_terminal(&harness, "apply --auto-approve", columns);
+        let bars: Vec<&String> = lines
+            .iter()
+            .filter(|line| line.starts_with("all groups  "))
+            .collect();
+        assert!(!bars.is_empty(), "{lines:#?}");
+        for bar in bars {
+            assert!(bar.contains("/5"), "{bar}");
+            assert_eq!(bar.contains('░'), columns == 80, "{bar}");
+            assert!(bar.chars().count() < usize::from(columns), "{bar}");
+        }
+    }
+}
