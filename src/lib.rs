@@ -28,4 +28,5 @@ pub mod report;
 pub mod resolve;
 pub mod sensitivity;
 pub mod spec;
+pub mod stage;
 mod threads;

@@ -17,6 +17,7 @@ use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, Severity};
 use crate::limited::read_text;
 use crate::provider::rules::Rules;
+use crate::stage;
 
 /// Loads a configuration to be planned: `path` as given, or that of `working_dir`.
 pub fn load(path: Option<&Path>, working_dir: &Path, given: &Given) -> Loaded {
@@ -30,11 +31,15 @@ pub fn load_for(
     working_dir: &Path,
     given: &Given,
 ) -> Loaded {
-    let (mut loaded, mut draft) = decode_files(path, working_dir, given);
+    let (mut loaded, mut draft) = stage::timed("read configuration", || {
+        decode_files(path, working_dir, given)
+    });
     if let Ok(draft) = &mut draft {
         read_ca_cert(&mut draft.config, &loaded.directory, &mut loaded.findings);
     }
-    checked(loaded, draft, purpose, given)
+    stage::timed("check configuration", || {
+        checked(loaded, draft, purpose, given)
+    })
 }
 
 /// Loads a configuration from a text. Messages call it `name`, whose extension selects the

@@ -43,6 +43,7 @@ use crate::resolve::fetch;
 use crate::resolve::images::{self, Policy, ResolvedImages};
 use crate::resolve::subnets::Placer;
 use crate::spec::SpecBody;
+use crate::stage;
 
 pub use compile::{Compiled, Prepared, compile_all, prepare};
 pub use validate::validate;
@@ -169,22 +170,27 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         .cloud
         .map(|cloud| RetryingReads::new(cloud, request.clock));
     let cloud = reads.as_ref().map(|reads| reads as &dyn Cloud);
-    let record = ReadRecord::of(request.store.take())?;
+    let store = request.store.take();
+    let record = stage::timed("read state", || ReadRecord::of(store))?;
     let mut findings = std::mem::take(&mut request.prepared.findings);
     let erb = Arc::clone(&request.prepared.compiled.erb);
     record.recall_erb(&request.prepared.compiled)?;
 
-    let images = resolve_images(
-        request.config,
-        &request.prepared.compiled,
-        &record.images,
-        cloud,
-        request.refresh_images,
-        now,
-    );
+    let images = stage::timed("resolve images", || {
+        resolve_images(
+            request.config,
+            &request.prepared.compiled,
+            &record.images,
+            cloud,
+            request.refresh_images,
+            now,
+        )
+    });
     findings.extend(images.warnings.iter().cloned());
     let (observed, observations) = match cloud.filter(|_| request.observe) {
-        Some(cloud) => record.compare_with(cloud, &mut request, now)?,
+        Some(cloud) => stage::timed("list instances", || {
+            record.compare_with(cloud, &mut request, now)
+        })?,
         None => (None, None),
     };
     let ids = images.ids();
@@ -195,19 +201,23 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         request.rules,
         &lineage(record.snapshot.as_ref(), request.identity, now),
     );
-    let (mut plan, links, found) = build_plan(
-        &request,
-        &record,
-        observed.as_ref(),
-        &images,
-        &renderers,
-        cloud,
-        now,
-    )?;
+    let (mut plan, links, found) = stage::timed("render and compare", || {
+        build_plan(
+            &request,
+            &record,
+            observed.as_ref(),
+            &images,
+            &renderers,
+            cloud,
+            now,
+        )
+    })?;
     findings.extend(gather(found));
     findings.extend(record.prepare_rollbacks(&mut plan, &links, &request)?);
     if let Some(cloud) = cloud {
-        findings.extend(capacity::check(&mut plan, &renderers, cloud));
+        findings.extend(stage::timed("check capacity", || {
+            capacity::check(&mut plan, &renderers, cloud)
+        }));
     }
     findings.extend(plan.disks_that_stay());
     if let Some(snapshot) = &record.snapshot {

@@ -363,11 +363,13 @@ fn run(
         if under_way == 0
             && let Some(wait) = wait
         {
+            tell(&Progress::Tick);
             // Nothing else can happen during this wait. A simulated clock doesn't really wait.
             world.clock.sleep(wait.min(SIGNAL_POLL));
             events.push(Event::Tick);
             continue;
         }
+        tell(&Progress::Tick);
         match answers.recv_timeout(wait.unwrap_or(SIGNAL_POLL).min(SIGNAL_POLL)) {
             Ok(event) => {
                 under_way -= 1;

@@ -508,6 +508,8 @@ pub enum Progress {
         /// Its status.
         status: GroupStatus,
     },
+    /// Time passed. Not of the engine: the driver reports it about ten times a second.
+    Tick,
     /// A task ended.
     Ended {
         /// The task.

@@ -223,7 +223,7 @@ fn apply_all(
         }
         return stopped(exit::ERROR);
     };
-    write_pages(&fleet, &mut begun, pages);
+    write_pages(fleet, &mut begun, pages);
     let failed = begun.iter().filter(|work| work.is_none()).count();
     if several && request.plans.is_empty() {
         tell_total(fleet, &begun);

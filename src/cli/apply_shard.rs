@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use nstance_state::{Held, RolloutId, Store, Write};
 
+use super::apply_log;
 use super::approval::refuse_stale;
 use super::console;
 use super::exit;
 use super::failure::Failure;
 use super::live_page::LivePage;
-use super::outcome::{ShardOutcome, conclude};
+use super::outcome::{ShardOutcome, Span, conclude};
 use super::page;
 use super::plan;
 use super::plan_args::PlanArgs;
@@ -45,6 +46,7 @@ use crate::provider::{Cloud, Owner};
 use crate::refresh::refresh;
 use crate::report::events::{self, Events};
 use crate::report::text;
+use crate::stage;
 
 /// A shard whose lock this process holds.
 pub struct LockedShard<'s, 'g> {
@@ -302,14 +304,21 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         }
         back_up(session, &*store)?;
         let owner = self.owner();
-        let settled = recover_with_entry(
-            &mut *store,
-            &*self.cloud,
-            &*session.clock,
-            &owner,
-            entry("recovery", None),
-            wanted,
-        )?;
+        let settled = stage::timed("settle journal", || {
+            recover_with_entry(
+                &mut *store,
+                &*self.cloud,
+                &*session.clock,
+                &owner,
+                entry("recovery", None),
+                wanted,
+            )
+        })?;
+        for one in &settled {
+            let (address, operation) = (session.name(&one.address), one.operation.as_str());
+            let result = &one.result;
+            tracing::info!(target: apply_log::TARGET, address, operation, result, "settled");
+        }
         for one in settled.iter().filter(|_| !session.globals.quiet) {
             console::error(&format!(
                 "{}: settled an interrupted {}: it {}\n",
@@ -427,7 +436,7 @@ impl ReadyShard<'_, '_> {
         }
         let outcome = ShardOutcome::unchanged(&self.plan);
         Ok(ShardOutcome {
-            applied: Some((Box::new(self.plan), Duration::ZERO)),
+            plan: Some(Box::new(self.plan)),
             ..outcome
         })
     }
@@ -444,12 +453,12 @@ impl ReadyShard<'_, '_> {
         let mut page = self.page.take();
         let driven = self.drive(operation, max_wait, board, signals, &mut page);
         if let Some(page) = page {
-            page.finish(session, board, &driven);
+            page.finish(session, &driven);
         }
         match driven {
             Ok(ended) => ended,
             Err(failure) => {
-                board.aside(|| session.fail(&failure));
+                console::aside(|| session.fail(&failure));
                 ShardOutcome::broken(failure.code)
             }
         }
@@ -503,35 +512,41 @@ impl ReadyShard<'_, '_> {
         if let Some(page) = page {
             page.begin(session, plan, &starts);
         }
-        let applied = apply(
-            plan,
-            limits,
-            retry_seed(session),
-            Beginning {
-                entry: entry(operation, self.digest),
-                record,
-                starts,
-            },
-            World {
-                store: &mut *store,
-                cloud,
-                clock: &*session.clock,
-                exporter: &exporter,
-                signals: signals.count(),
-                apply: None,
-                nonce_command,
-                rollout: None,
-            },
-            &mut |of, step| {
-                if !std::ptr::eq(of, plan) {
-                    progress.go_back(of);
-                }
-                progress.tell(step);
-                if let Some(page) = page {
-                    page.tell(session, board, (plan, of), step);
-                }
-            },
-        );
+        let (changes, parallelism) = (plan.changes.len(), limits.parallelism);
+        let shard = session.identity().shard;
+        tracing::info!(target: apply_log::TARGET, shard, changes, parallelism, "apply began");
+        let applied = stage::timed("apply changes", || {
+            apply(
+                plan,
+                limits,
+                retry_seed(session),
+                Beginning {
+                    entry: entry(operation, self.digest),
+                    record,
+                    starts,
+                },
+                World {
+                    store: &mut *store,
+                    cloud,
+                    clock: &*session.clock,
+                    exporter: &exporter,
+                    signals: signals.count(),
+                    apply: None,
+                    nonce_command,
+                    rollout: None,
+                },
+                &mut |of, step| {
+                    if !std::ptr::eq(of, plan) {
+                        progress.go_back(of);
+                    }
+                    apply_log::log(session, of, step);
+                    progress.tell(step);
+                    if let Some(page) = page {
+                        page.tell(session, (plan, of), step);
+                    }
+                },
+            )
+        });
         progress.finish();
         let applied = applied.map_err(|error| {
             let mut failure = Failure::from(error);
@@ -539,10 +554,17 @@ impl ReadyShard<'_, '_> {
             failure
         })?;
         drop(self.lock);
-        let outcome = board.aside(|| conclude(session, plan, &applied, goes_back, signals.code()));
-        let elapsed = session.clock.now().since(now);
+        let span = Span {
+            begun: now,
+            ended: session.clock.now(),
+        };
+        let outcome = console::aside(|| {
+            let ended = conclude(session, plan, &applied, goes_back, signals.code(), span);
+            progress.summarize();
+            ended
+        });
         Ok(ShardOutcome {
-            applied: Some((Box::new(self.plan), elapsed)),
+            plan: Some(Box::new(self.plan)),
             ..outcome
         })
     }

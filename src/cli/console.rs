@@ -4,10 +4,13 @@
 //! written.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
 
+use indicatif::MultiProgress;
 use serde_json::Value;
 
 use super::Globals;
@@ -77,15 +80,47 @@ pub fn show_sensitive() {
 
 /// Writes to standard output without masking: for the user's own file, or on request.
 pub fn print_in_clear(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes());
-    let _ = out.flush();
+    aside(|| {
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(text.as_bytes());
+        let _ = out.flush();
+    });
 }
 
 /// Writes to standard error with secrets masked.
 pub fn error(text: &str) {
     let text = redact::text(text);
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    aside(|| {
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    });
+}
+
+/// The bars on the terminal, which every text must be printed above.
+static BARS: RwLock<Option<MultiProgress>> = RwLock::new(None);
+
+thread_local! {
+    /// Whether this thread prints above the bars already.
+    static IS_ASIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sets or removes the bars on the terminal.
+pub fn show_bars(bars: Option<MultiProgress>) {
+    *BARS.write().unwrap_or_else(PoisonError::into_inner) = bars;
+}
+
+/// Prints above the bars on the terminal.
+pub fn aside<T>(print: impl FnOnce() -> T) -> T {
+    if IS_ASIDE.get() {
+        return print();
+    }
+    let bars = BARS.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let Some(bars) = bars else { return print() };
+    bars.suspend(|| {
+        IS_ASIDE.set(true);
+        let result = print();
+        IS_ASIDE.set(false);
+        result
+    })
 }
 
 /// Writes a JSON document to standard output.

@@ -9,10 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::console;
 use super::failure::Failure;
 use super::outcome::{self, ShardOutcome};
 use super::output;
-use super::progress::Board;
 use super::session::Session;
 use crate::apply::engine::{GroupStage, GroupStatus, Progress, Starts};
 use crate::apply::steps::Start;
@@ -103,14 +103,10 @@ impl LivePage {
     }
 
     /// Shows a step of the apply of `of`: the plan, or the way back.
-    pub fn tell(
-        &mut self,
-        session: &Session<'_>,
-        board: &Board,
-        (plan, of): (&Plan, &Plan),
-        progress: &Progress,
-    ) {
-        let Some(run) = &mut self.run else { return };
+    pub fn tell(&mut self, session: &Session<'_>, (plan, of): (&Plan, &Plan), progress: &Progress) {
+        let (Some(run), false) = (&mut self.run, matches!(progress, Progress::Tick)) else {
+            return;
+        };
         let shared = Arc::clone(&run.shared);
         let mut news = shared.lock();
         if !std::ptr::eq(of, plan) && !run.goes_back {
@@ -127,17 +123,12 @@ impl LivePage {
         shared.changed.notify_all();
         if let Some(failure) = failure.filter(|_| !run.has_warned) {
             run.has_warned = true;
-            board.aside(|| outcome::tell(session, unwritten(&failure)));
+            console::aside(|| outcome::tell(session, unwritten(&failure)));
         }
     }
 
     /// Writes the final page.
-    pub fn finish(
-        mut self,
-        session: &Session<'_>,
-        board: &Board,
-        ended: &Result<ShardOutcome, Failure>,
-    ) {
+    pub fn finish(mut self, session: &Session<'_>, ended: &Result<ShardOutcome, Failure>) {
         let Some(run) = self.run.take() else { return };
         let mut news = run.shared.lock();
         news.is_over = true;
@@ -164,7 +155,7 @@ impl LivePage {
         if let Err(failure) = output::write(&self.path, &self.page.text(Some(&live)))
             && !run.has_warned
         {
-            board.aside(|| outcome::tell(session, unwritten(&failure)));
+            console::aside(|| outcome::tell(session, unwritten(&failure)));
         }
     }
 }
@@ -296,7 +287,7 @@ impl Run {
                 let name = &plan.groups[*group].name;
                 self.stage(name, *stage, &wait.unwrap_or_default(), live);
             }
-            Progress::Still { .. } | Progress::Unused { .. } => {}
+            Progress::Still { .. } | Progress::Unused { .. } | Progress::Tick => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! the stages. Only this module and `main` print, or read the environment.
 
 pub mod apply;
+mod apply_log;
 pub mod apply_shard;
 pub mod approval;
 mod backend;
@@ -27,6 +28,7 @@ mod jobs_dns;
 mod jobs_services;
 pub mod keys;
 pub mod live_page;
+mod log;
 mod migrate;
 pub mod outcome;
 pub mod output;
@@ -50,6 +52,7 @@ pub mod signals;
 pub mod sim;
 pub mod state;
 pub mod state_edit;
+pub mod tally;
 pub mod transfer;
 pub mod undo;
 pub mod userdata;
@@ -667,7 +670,11 @@ pub fn main() -> ExitCode {
         }
     };
     let globals = &cli.globals;
-    let code = match run(&cli) {
+    let (stages, ending) = match log::begin(globals.verbose) {
+        Ok(stages) => (Some(stages), run(&cli)),
+        Err(failure) => (None, Err(unplaced(failure))),
+    };
+    let code = match ending {
         Ok(code) => code,
         Err(failures) => {
             let parts = failures.iter();
@@ -678,11 +685,17 @@ pub fn main() -> ExitCode {
             failures.code()
         }
     };
+    tracing::info!(target: "nstance::command", code, "command ended");
+    if let Some(stages) = stages.filter(|_| globals.verbose) {
+        console::error(&stages.lines());
+    }
     code.into()
 }
 
 fn run(cli: &Cli) -> Ending {
     let globals = &cli.globals;
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(target: "nstance::command", version, "command began");
     let is_jobs = matches!(cli.command, Command::Jobs(_));
     globals.check_dialect(is_jobs).map_err(unplaced)?;
     if let Some(ruby) = globals.given().ruby {

@@ -14,6 +14,7 @@ use super::reports::Found;
 use super::session::{self, Session};
 use crate::apply::driver::Applied;
 use crate::apply::engine::{Outcome, TaskEnd, action_name};
+use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::change::{Mode, Plan, Summary};
 use crate::report::events::{self, Done};
@@ -31,8 +32,33 @@ pub struct ShardOutcome {
     pub undone: Vec<Undone>,
     /// The exit code.
     pub code: u8,
-    /// The plan and the time it took, if the shard got as far.
-    pub applied: Option<(Box<Plan>, Duration)>,
+    /// When it began and ended, if it was tried.
+    pub span: Option<Span>,
+    /// The plan, if the shard got as far.
+    pub plan: Option<Box<Plan>>,
+}
+
+/// When an apply began and ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Span {
+    /// The beginning.
+    pub begun: Timestamp,
+    /// The end.
+    pub ended: Timestamp,
+}
+
+impl Span {
+    fn elapsed(self) -> Duration {
+        self.ended.since(self.begun)
+    }
+
+    /// From the beginning of the first to the end of the last.
+    fn of_all(spans: impl Iterator<Item = Self>) -> Option<Self> {
+        spans.reduce(|all, one| Self {
+            begun: all.begun.min(one.begun),
+            ended: all.ended.max(one.ended),
+        })
+    }
 }
 
 impl ShardOutcome {
@@ -42,7 +68,8 @@ impl ShardOutcome {
             done,
             undone: Vec::new(),
             code,
-            applied: None,
+            span: None,
+            plan: None,
         }
     }
 
@@ -51,10 +78,10 @@ impl ShardOutcome {
         let applied = review::Applied {
             end: self.end,
             done: self.done.unwrap_or_default(),
-            elapsed: self.applied.as_ref().map_or(Duration::ZERO, |(_, it)| *it),
+            elapsed: self.span.map_or(Duration::ZERO, Span::elapsed),
             undone: self.undone,
         };
-        let plan = self.applied.map(|(plan, _)| *plan);
+        let plan = self.plan.map(|plan| *plan);
         Found {
             planned: plan.as_ref().map_or_else(Summary::default, |it| it.summary),
             plan,
@@ -98,7 +125,7 @@ pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
     let done = Done::default();
     if session.globals.json {
         let now = session.clock.now();
-        session.event(events::apply_summary(now, mode, done, true));
+        session.event(events::apply_summary(now, mode, done, true, Duration::ZERO));
     } else {
         console::print(&format!("\n{}\n", events::done_text(mode, done, true)));
     }
@@ -127,7 +154,9 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[ShardOutcome]) {
             })
             .collect();
         let now = session::clock(fleet.globals).now();
-        let mut event = events::apply_summary(now, mode, total, is_complete);
+        let span = Span::of_all(ends.iter().filter_map(|ended| ended.span));
+        let elapsed = span.map_or(Duration::ZERO, Span::elapsed);
+        let mut event = events::apply_summary(now, mode, total, is_complete, elapsed);
         event["shards"] = shards.into();
         console::print_json_line(&event);
         return;
@@ -152,6 +181,7 @@ pub fn conclude(
     applied: &Applied,
     goes_back: bool,
     signal: Option<u8>,
+    span: Span,
 ) -> ShardOutcome {
     let outcome = &applied.outcome;
     let done = Done {
@@ -161,10 +191,21 @@ pub fn conclude(
         adopted: outcome.done.adopt,
         forgotten: outcome.done.forget,
     };
+    let at_end = |outcome: ShardOutcome| ShardOutcome {
+        span: Some(span),
+        ..outcome
+    };
     let is_complete = outcome.is_complete();
     if session.globals.json {
         let now = session.clock.now();
-        session.event(events::apply_summary(now, plan.mode, done, is_complete));
+        let elapsed = span.elapsed();
+        session.event(events::apply_summary(
+            now,
+            plan.mode,
+            done,
+            is_complete,
+            elapsed,
+        ));
     } else {
         let line = events::done_text(plan.mode, done, is_complete);
         console::print(&match &session.label {
@@ -174,16 +215,20 @@ pub fn conclude(
     }
     if is_complete && goes_back {
         tell(session, rolled_back(session, plan, true));
-        return ShardOutcome::new(ShardEnd::Failed, Some(done), exit::ERROR);
+        return at_end(ShardOutcome::new(ShardEnd::Failed, Some(done), exit::ERROR));
     }
     if is_complete {
-        return ShardOutcome::new(ShardEnd::Done, Some(done), success(plan));
+        return at_end(ShardOutcome::new(ShardEnd::Done, Some(done), success(plan)));
     }
     if outcome.waits() {
         tell(session, waiting(session, plan, outcome));
         return ShardOutcome {
             undone: undone(session, plan, outcome),
-            ..ShardOutcome::new(ShardEnd::Waiting, Some(done), exit::WAITING)
+            ..at_end(ShardOutcome::new(
+                ShardEnd::Waiting,
+                Some(done),
+                exit::WAITING,
+            ))
         };
     }
     let mut lines = Vec::new();
@@ -251,7 +296,7 @@ pub fn conclude(
     };
     ShardOutcome {
         undone: undone(session, plan, outcome),
-        ..ShardOutcome::new(end, Some(done), code)
+        ..at_end(ShardOutcome::new(end, Some(done), code))
     }
 }
 

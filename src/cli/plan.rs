@@ -27,6 +27,7 @@ use crate::plan::inputs::Options;
 use crate::provider::Cloud;
 use crate::report::review::Subject;
 use crate::report::{json, text};
+use crate::stage;
 
 /// Options of `plan`.
 #[derive(Debug, Args)]
@@ -159,14 +160,16 @@ fn plan(
         plan.show_sensitive();
         console::show_sensitive();
     }
-    let reply = if json {
-        session.note(&findings);
-        Reply::document(json::plan(&plan, session.findings_json(&findings)))
-    } else if !command.reports.prints_text() {
-        Reply::text("").telling(findings)
-    } else {
-        Reply::text(text::plan(&plan, session.style())).telling(findings)
-    };
+    let reply = stage::timed("format plan", || {
+        if json {
+            session.note(&findings);
+            Reply::document(json::plan(&plan, session.findings_json(&findings)))
+        } else if command.reports.prints_text() {
+            Reply::text(text::plan(&plan, session.style())).telling(findings)
+        } else {
+            Reply::text("").telling(findings)
+        }
+    });
     Ok(Planned {
         reply: reply.ending(code),
         found,

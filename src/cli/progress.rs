@@ -4,10 +4,11 @@
 //! events with `--json`; everything but events goes to standard error. Must not: block.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
@@ -15,9 +16,9 @@ use super::Globals;
 use super::console;
 use super::outcome;
 use super::session::Session;
+use super::tally::Tally;
 use crate::address::Address;
 use crate::apply::engine::{GroupStage, GroupStatus, NextPause, Progress, Starts, Step};
-use crate::apply::steps::Start;
 use crate::config::duration::shown;
 use crate::config::model::CanaryPause;
 use crate::diagnostic::{Diagnostic, counted};
@@ -34,9 +35,57 @@ fn is_interactive(globals: &Globals) -> bool {
         && !globals.json
 }
 
+/// The width of a terminal that doesn't tell it.
+const USUAL_WIDTH: usize = 80;
+
+/// What the terminal shows itself when somebody presses Ctrl-C, at the end of the last line.
+const ECHO: &str = "^C";
+
+/// The width of lines on the terminal, in columns. A line that is full would wrap with the echo.
+fn line_width() -> usize {
+    terminal_width().saturating_sub(ECHO.len())
+}
+
+/// The width of the terminal, in columns.
+fn terminal_width() -> usize {
+    #[cfg(unix)]
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stderr())
+        && size.ws_col > 0
+    {
+        return size.ws_col.into();
+    }
+    USUAL_WIDTH
+}
+
+/// Bars at the bottom of the terminal. While they exist, everything is printed above them.
+struct Bars(MultiProgress);
+
+impl Bars {
+    fn new() -> Self {
+        let bars = MultiProgress::new();
+        console::show_bars(Some(bars.clone()));
+        Self(bars)
+    }
+
+    /// Adds lines of text.
+    fn add(&self) -> ProgressBar {
+        let bar = self.0.add(ProgressBar::new_spinner());
+        let style = ProgressStyle::with_template("{msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar
+    }
+}
+
+impl Drop for Bars {
+    fn drop(&mut self) {
+        console::show_bars(None);
+    }
+}
+
 /// Shows the number of instances listed so far.
 pub struct Listing {
     bar: ProgressBar,
+    _bars: Option<Bars>,
 }
 
 impl Listing {
@@ -46,13 +95,18 @@ impl Listing {
         let Some(cloud) = cloud.filter(|_| shown) else {
             return Self {
                 bar: ProgressBar::hidden(),
+                _bars: None,
             };
         };
-        let bar = ProgressBar::new_spinner();
+        let bars = Bars::new();
+        let bar = bars.add();
         bar.set_style(ProgressStyle::default_spinner());
         bar.set_message(format!("Asking {cloud} what there is"));
         bar.enable_steady_tick(Duration::from_millis(100));
-        Self { bar }
+        Self {
+            bar,
+            _bars: Some(bars),
+        }
     }
 
     /// Shows a count.
@@ -67,46 +121,47 @@ impl Listing {
     }
 }
 
-/// The display of a run: lines above, and a bar for each shard below.
+/// Where the progress of a run is shown: lines above, and on a terminal the lines of each shard
+/// below.
 pub struct Board {
-    bars: Option<MultiProgress>,
+    bars: Option<Bars>,
+    /// Each instance gets its own lines.
     lines: bool,
+    /// Groups get lines at a steady pace.
+    is_paced: bool,
     quiet: bool,
+    /// The number of shards that are applied now.
+    shards: AtomicUsize,
 }
 
-/// Up to this many changes, each gets its own lines; beyond, only bars, groups and failures are
-/// shown.
+/// Up to this many changes, each gets its own lines; beyond, only groups and failures are shown.
 const LINES_UP_TO: usize = 200;
+
+/// The maximum number of groups on a terminal.
+const GROUPS_SHOWN: usize = 8;
+
+/// How often the lines on a terminal change.
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// From this time on, an apply ends with a summary of the time it took.
+const SUMMARY_FROM: Duration = Duration::from_secs(10);
 
 impl Board {
     /// A board for this many changes.
     pub fn new(globals: &Globals, changes: usize) -> Self {
+        let lines = globals.verbose || !globals.quiet && changes <= LINES_UP_TO;
         Self {
-            bars: is_interactive(globals).then(MultiProgress::new),
-            lines: globals.verbose || !globals.quiet && changes <= LINES_UP_TO,
+            bars: is_interactive(globals).then(Bars::new),
+            lines,
+            is_paced: !lines && !globals.quiet && !globals.json,
             quiet: globals.quiet,
+            shards: AtomicUsize::new(0),
         }
     }
 
-    /// Prints something above the bars.
-    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
-        match &self.bars {
-            Some(bars) => bars.suspend(print),
-            None => print(),
-        }
-    }
-
-    fn bar(&self, session: &Session<'_>, changes: usize) -> ProgressBar {
-        let Some(bars) = &self.bars else {
-            return ProgressBar::hidden();
-        };
-        let bar = bars.add(ProgressBar::new(changes as u64));
-        let style = ProgressStyle::with_template("{prefix}{bar:40} {pos}/{len} {elapsed} {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if let Some(label) = &session.label {
-            bar.set_prefix(format!("{label:<16} "));
-        }
-        bar
+    /// The maximum number of groups of one shard on a terminal.
+    fn groups_shown(&self) -> usize {
+        (GROUPS_SHOWN / self.shards.load(Ordering::Relaxed).max(1)).max(1)
     }
 }
 
@@ -115,14 +170,13 @@ pub struct ApplyProgress<'a> {
     session: &'a Session<'a>,
     board: &'a Board,
     plan: Cow<'a, Plan>,
-    bar: ProgressBar,
+    tally: Tally,
+    /// On a terminal, its lines, and when they last changed.
+    bar: Option<ProgressBar>,
+    drawn_at: Option<Instant>,
     events: Events,
     /// Subnets for which a capacity note was shown.
     elsewhere: BTreeSet<Arc<str>>,
-    /// How many changes of each group have ended.
-    done: BTreeMap<String, usize>,
-    /// On a terminal, the line of each group that rolls.
-    groups: BTreeMap<usize, ProgressBar>,
 }
 
 impl<'a> ApplyProgress<'a> {
@@ -133,41 +187,39 @@ impl<'a> ApplyProgress<'a> {
         plan: &'a Plan,
         starts: &Starts,
     ) -> Self {
-        let mut done: BTreeMap<String, usize> = BTreeMap::new();
-        for (change, start) in plan.changes.iter().zip(&starts.tasks) {
-            if matches!(start, Start::Done { .. }) {
-                *done.entry(change.address.group.to_string()).or_default() += 1;
-            }
-        }
+        board.shards.fetch_add(1, Ordering::Relaxed);
+        let name = |group: &str| session.name(group);
+        let mut tally = Tally::new(plan, starts, session.clock.now(), name);
+        tally.limit_creations(session.config().shard.create_rate_limit);
         Self {
             session,
             board,
             plan: Cow::Borrowed(plan),
-            bar: board.bar(session, plan.changes.len()),
+            tally,
+            bar: board.bars.as_ref().map(Bars::add),
+            drawn_at: None,
             events: Events::of(plan).in_shard(session.label.as_deref()),
             elsewhere: BTreeSet::new(),
-            done,
-            groups: BTreeMap::new(),
         }
     }
 
     /// Prints a line about an instance.
     fn line(&self, address: &Address, text: &str) {
         let address = self.session.name(address);
-        let line = format!("{address}: {text}\n");
-        self.board.aside(|| console::error(&line));
+        console::error(&format!("{address}: {text}\n"));
     }
 
     /// Shows the steps of the way back from now on.
     pub fn go_back(&mut self, way: &Plan) {
         if matches!(self.plan, Cow::Borrowed(_)) {
             self.plan = Cow::Owned(way.clone());
-            self.done.clear();
-            self.clear_groups();
+            let session = self.session;
+            let name = |group: &str| session.name(group);
+            self.tally.go_back(way, session.clock.now(), name);
             for (index, group) in way.groups.iter().enumerate() {
                 if self.session.globals.json {
                     let now = self.session.clock.now();
-                    let (done, total) = self.counts(index);
+                    let (done, total) = self.tally.counts(index);
                     let name = &group.name;
                     let stage = "rolling-back";
                     let event = self
@@ -177,19 +229,20 @@ impl<'a> ApplyProgress<'a> {
                     continue;
                 }
                 let name = self.session.name(&group.name);
-                let line = format!("{name}: rolling back\n");
-                self.board.aside(|| console::error(&line));
+                console::error(&format!("{name}: rolling back\n"));
             }
         }
     }
 
     /// Shows one step.
     pub fn tell(&mut self, progress: &Progress) {
+        let now = self.session.clock.now();
+        self.tally.count(&self.plan, progress, now);
         if let Progress::Unused { load_balancer } = progress {
             let warning = Diagnostic::warning(format!(
                 "`{load_balancer}` has no listener; nstance doesn't wait for its verdict"
             ));
-            return self.board.aside(|| outcome::tell(self.session, warning));
+            return outcome::tell(self.session, warning);
         }
         if self.session.globals.json {
             if let Some(event) = self.json_event(progress) {
@@ -197,6 +250,31 @@ impl<'a> ApplyProgress<'a> {
             }
             return;
         }
+        self.print(progress);
+        if self.board.is_paced {
+            for line in self.tally.due(self.bar.is_some(), now) {
+                console::error(&format!("{line}\n"));
+            }
+        }
+        self.draw();
+    }
+
+    /// Shows what changed in the lines on a terminal.
+    fn draw(&mut self) {
+        let Some(bar) = &self.bar else { return };
+        if self.drawn_at.is_some_and(|at| at.elapsed() < REDRAW) {
+            return;
+        }
+        self.drawn_at = Some(Instant::now());
+        let name = self.session.label.as_deref().unwrap_or("all groups");
+        let most = self.board.groups_shown();
+        let now = self.session.clock.now();
+        let lines = self.tally.bars(name, line_width(), most, now);
+        bar.set_message(redact::text(&lines.join("\n")).into_owned());
+    }
+
+    /// Prints the lines of one step.
+    fn print(&mut self, progress: &Progress) {
         let lines = self.board.lines;
         match progress {
             Progress::Started { task, step } if lines => {
@@ -252,6 +330,8 @@ impl<'a> ApplyProgress<'a> {
             Progress::Rolls { group, status } => self.status_line(*group, status),
             // Told above.
             Progress::Unused { .. }
+            | Progress::Tick
+            | Progress::Ended { .. }
             | Progress::Available { .. }
             | Progress::Entered { .. }
             | Progress::Waits { .. }
@@ -271,13 +351,12 @@ impl<'a> ApplyProgress<'a> {
                 }
             }
             Progress::Failed { task, step, error } => {
+                if self.board.is_paced && !self.tally.shows_failure() {
+                    return;
+                }
                 let change = &self.plan.changes[*task];
                 let noun = noun(*step, change);
                 self.line(&change.address, &format!("{noun} failed: {error}"));
-            }
-            Progress::Ended { task } => {
-                self.bar.inc(1);
-                self.note_end(*task);
             }
             Progress::Unrecorded { task, provider_id } => {
                 let change = &self.plan.changes[*task];
@@ -291,30 +370,9 @@ impl<'a> ApplyProgress<'a> {
         }
     }
 
-    /// Counts an ended change of a group that takes turns.
-    fn note_end(&mut self, task: usize) {
-        let group = self.plan.changes[task].address.group.as_str();
-        *self.done.entry(group.to_owned()).or_default() += 1;
-    }
-
-    /// How many changes of a group have ended, and how many there are.
-    fn counts(&self, group: usize) -> (usize, usize) {
-        let name = &self.plan.groups[group].name;
-        let changes = self.plan.changes.iter();
-        let total = changes.filter(|change| change.address.group.as_str() == name);
-        (
-            self.done.get(name).copied().unwrap_or_default(),
-            total.count(),
-        )
-    }
-
     /// Prints a line about a group's rollout.
     fn group_line(&mut self, group: usize, stage: GroupStage) {
-        // The next status brings it back.
-        if let Some(bar) = self.groups.remove(&group) {
-            bar.finish_and_clear();
-        }
-        let (done, total) = self.counts(group);
+        let (done, total) = self.tally.counts(group);
         let so_far = format!("{done} of {}", counted(total, "change"));
         let text = match stage {
             GroupStage::Done | GroupStage::Stalled => return,
@@ -335,29 +393,18 @@ impl<'a> ApplyProgress<'a> {
             GroupStage::Aborted => format!("rollout aborted by request, {so_far} done"),
         };
         let name = self.session.name(&self.plan.groups[group].name);
-        self.board
-            .aside(|| console::error(&format!("{name}: {text}\n")));
+        console::error(&format!("{name}: {text}\n"));
     }
 
-    /// Shows a group's status: in its line on a terminal, else in a new line.
+    /// Prints a group's status, unless its line on a terminal or its next plain line has it.
     fn status_line(&mut self, group: usize, status: &GroupStatus) {
-        if self.board.quiet {
+        if self.board.quiet || self.board.is_paced || self.bar.is_some() {
             return;
         }
-        let (done, total) = self.counts(group);
+        let (done, total) = self.tally.counts(group);
         let text = status_text(status, done, total);
         let name = self.session.name(&self.plan.groups[group].name);
-        let line = format!("{name}: {text}");
-        let Some(bars) = &self.board.bars else {
-            return console::error(&format!("{line}\n"));
-        };
-        let bar = self.groups.entry(group).or_insert_with(|| {
-            let bar = bars.add(ProgressBar::new_spinner());
-            let style = ProgressStyle::with_template("{msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-            bar
-        });
-        bar.set_message(redact::text(&line).into_owned());
+        console::error(&format!("{name}: {text}\n"));
     }
 
     fn json_event(&mut self, progress: &Progress) -> Option<serde_json::Value> {
@@ -433,7 +480,7 @@ impl<'a> ApplyProgress<'a> {
             }
             Progress::Rolls { group, status } => {
                 let name = &self.plan.groups[*group].name;
-                let (done, total) = self.counts(*group);
+                let (done, total) = self.tally.counts(*group);
                 let what = status.wait.as_ref().map_or("", |wait| &wait.what);
                 let stage = status.stage.as_str();
                 let mut event = events.rollout_progress(now, name, stage, done, total, what);
@@ -457,7 +504,7 @@ impl<'a> ApplyProgress<'a> {
                 detail,
             } => {
                 let name = &self.plan.groups[*group].name;
-                let (done, total) = self.counts(*group);
+                let (done, total) = self.tally.counts(*group);
                 events.rollout_progress(now, name, stage.as_str(), done, total, detail)
             }
             Progress::Unrecorded { task, provider_id } => {
@@ -469,23 +516,37 @@ impl<'a> ApplyProgress<'a> {
                 event["error"] = why.into();
                 event
             }
-            Progress::Ended { task } => {
-                self.note_end(*task);
-                return None;
-            }
-            Progress::Unused { .. } | Progress::ExportFailed { .. } => return None,
+            Progress::Ended { .. }
+            | Progress::Tick
+            | Progress::Unused { .. }
+            | Progress::ExportFailed { .. } => return None,
         })
     }
 
-    /// Clears the bar and the lines of groups.
+    /// Removes the lines on a terminal, and prints the last plain lines.
     pub fn finish(&mut self) {
-        self.bar.finish_and_clear();
-        self.clear_groups();
+        self.board.shards.fetch_sub(1, Ordering::Relaxed);
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        let lines = self.tally.last(self.session.clock.now());
+        if self.board.is_paced {
+            for line in lines {
+                console::error(&format!("{line}\n"));
+            }
+        }
     }
 
-    fn clear_groups(&mut self) {
-        for bar in std::mem::take(&mut self.groups).into_values() {
-            bar.finish_and_clear();
+    /// Prints how long everything took, if it took long.
+    pub fn summarize(&self) {
+        let globals = self.session.globals;
+        let now = self.session.clock.now();
+        // A fixed clock only moves by waiting.
+        let is_long = globals.now.is_none() && self.tally.elapsed(now) >= SUMMARY_FROM;
+        if !globals.json && (globals.verbose || is_long && !globals.quiet) {
+            let label = self.session.label.as_ref();
+            let shard = label.map_or_else(String::new, |label| format!("{label}: "));
+            console::error(&format!("\n{shard}{}", self.tally.summary(now)));
         }
     }
 }
@@ -515,7 +576,7 @@ fn status_text(status: &GroupStatus, done: usize, total: usize) -> String {
     text
 }
 
-fn operation(step: Step, action: Action) -> Operation {
+pub(super) fn operation(step: Step, action: Action) -> Operation {
     match (step, action) {
         (Step::Record, Action::Forget) => Operation::Forget,
         (Step::Record, _) => Operation::Adopt,

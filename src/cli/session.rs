@@ -34,11 +34,13 @@ use crate::provider::Cloud;
 use crate::provider::aws::{AwsCloud, AwsOptions};
 #[cfg(feature = "gcp")]
 use crate::provider::gcp::{GcpCloud, GcpOptions, Named};
+use crate::provider::logged::LoggedCloud;
 use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
 use crate::redact;
 use crate::report::{diagnostic, events, text};
 use crate::resolve::fetch;
+use crate::stage;
 
 /// The context of a command for one shard.
 pub struct Session<'g> {
@@ -164,6 +166,11 @@ impl<'g> Session<'g> {
     ///
     /// Fails if there is no client for the provider, or its options or credentials are invalid.
     pub fn cloud(&self) -> Result<Box<dyn Cloud>, Failure> {
+        let client = self.client()?;
+        Ok(Box::new(LoggedCloud::new(client)))
+    }
+
+    fn client(&self) -> Result<Box<dyn Cloud>, Failure> {
         let infra = &self.config().shard.infra;
         let provider = infra.provider.value;
         if self.uses_sim() {
@@ -658,6 +665,7 @@ impl Session<'_> {
         };
         let timeout = self.globals.lock_timeout.0;
         let mut tell = |holder: &LockInfo| {
+            tracing::info!(target: "nstance::lock", pid = holder.pid, "waiting for the lock");
             if !self.globals.quiet {
                 let age = held(holder, now).map_or_else(String::new, |age| format!(", {age}"));
                 let waited = crate::report::age(timeout);
@@ -668,7 +676,15 @@ impl Session<'_> {
                 ));
             }
         };
-        backend.lock(info, timeout, &mut tell).map_err(|error| {
+        let locked = stage::timed("lock state", || backend.lock(info, timeout, &mut tell));
+        match &locked {
+            Ok(_) => tracing::info!(target: "nstance::lock", operation, "lock taken"),
+            Err(error) => {
+                let error = error.to_string();
+                tracing::warn!(target: "nstance::lock", operation, error, "lock not taken");
+            }
+        }
+        locked.map_err(|error| {
             let StateError::Locked { holder } = &error else {
                 return error.into();
             };

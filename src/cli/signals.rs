@@ -28,6 +28,7 @@ pub fn install() {
             let graceful = GRACEFUL.load(Ordering::SeqCst);
             match (graceful, count) {
                 (true, 1) => {
+                    tracing::warn!(target: super::apply_log::TARGET, "interrupted");
                     console::error(
                         "\nInterrupted. Finishing operations in progress; press Ctrl-C again to stop immediately.\n",
                     );

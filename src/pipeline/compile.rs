@@ -24,6 +24,7 @@ use crate::render::library::Snippets;
 use crate::render::links::{LinkSet, Properties};
 use crate::render::userdata::Bodies;
 use crate::resolve::fetch::{self, Unfetched};
+use crate::stage;
 use crate::threads::{GROUPS_A_THREAD, cores};
 
 /// A configuration whose templates are parsed and whose groups are in order.
@@ -65,16 +66,20 @@ pub fn prepare<'a>(
 ) -> Result<Prepared<'a>, Diagnostics> {
     let mut findings = Diagnostics::default();
     let mut unfetched = Unfetched::default();
-    let bodies = fetch::bodies(
-        config,
-        directory,
-        network,
-        kept,
-        &mut findings,
-        &mut unfetched,
-    );
+    let bodies = stage::timed("read userdata", || {
+        fetch::bodies(
+            config,
+            directory,
+            network,
+            kept,
+            &mut findings,
+            &mut unfetched,
+        )
+    });
     let mut found = Diagnostics::default();
-    let compiled = compile_all(config, sources, &bodies, &mut found);
+    let compiled = stage::timed("compile templates", || {
+        compile_all(config, sources, &bodies, &mut found)
+    });
     if strict || config.strict {
         for finding in &mut found {
             finding.severity = Severity::Error;

@@ -24,6 +24,7 @@ use crate::render::links::{LinkSet, Unknown};
 use crate::render::renderer::GroupRenderer;
 use crate::render::sampling;
 use crate::spec::InstanceSpec;
+use crate::stage;
 use crate::threads::{self, GROUPS_A_THREAD};
 
 /// Adds the errors of templates and rendering to the findings of a configuration without errors.
@@ -37,7 +38,9 @@ pub fn validate(loaded: &mut Loaded, strict: bool) {
         Ok(prepared) => {
             let mut found = prepared.findings;
             replaced_layers(config, &prepared.bodies, &mut found);
-            found.extend(try_groups(config, &prepared.compiled, sources, strict));
+            found.extend(stage::timed("render samples", || {
+                try_groups(config, &prepared.compiled, sources, strict)
+            }));
             if loaded.server_compatible {
                 found.extend(server::warnings(config, &prepared.compiled.groups, sources));
             }

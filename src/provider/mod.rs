@@ -10,6 +10,7 @@
 pub mod aws;
 pub mod gcp;
 pub mod limits;
+pub mod logged;
 mod options;
 pub mod proxmox;
 pub mod retry;

@@ -43,7 +43,7 @@ impl Operation {
     }
 
     /// `hook.action`
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         self.words()[0]
     }
 
@@ -354,15 +354,23 @@ pub fn planned_counts(summary: &Summary) -> String {
     )
 }
 
-/// The counts of an apply; `is_complete` means that the whole plan was applied.
-pub fn apply_summary(now: Timestamp, mode: Mode, done: Done, is_complete: bool) -> Value {
+/// The counts of an apply that took `elapsed`; `is_complete` means that the whole plan was applied.
+pub fn apply_summary(
+    now: Timestamp,
+    mode: Mode,
+    done: Done,
+    is_complete: bool,
+    elapsed: Duration,
+) -> Value {
     let message = done_text(mode, done, is_complete);
     let operation = if mode == Mode::Destroy {
         "destroy"
     } else {
         "apply"
     };
-    change_summary(now, &message, done, operation)
+    let mut event = change_summary(now, &message, done, operation);
+    event["elapsed_seconds"] = elapsed.as_secs().into();
+    event
 }
 
 /// The last line of an apply; `is_complete` means that the whole plan was applied.

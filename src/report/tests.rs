@@ -186,8 +186,20 @@ fn events_are_terraforms() {
         Some(events.apply_start(now(), &address, Operation::Delete, Some("i-0"))),
         Some(events.apply_errored(now(), &address, Operation::Delete, second)),
         Some(events::diagnostic(now(), finding)),
-        Some(events::apply_summary(now(), Mode::Normal, done, true)),
-        Some(events::apply_summary(now(), Mode::Destroy, done, true)),
+        Some(events::apply_summary(
+            now(),
+            Mode::Normal,
+            done,
+            true,
+            Duration::from_secs(75),
+        )),
+        Some(events::apply_summary(
+            now(),
+            Mode::Destroy,
+            done,
+            true,
+            Duration::ZERO,
+        )),
     ]
     .into_iter()
     .map(|event| {
@@ -225,7 +237,7 @@ fn the_last_line_says_whether_all_was_done() {
         (Mode::RefreshOnly, false, "apply", incomplete),
         (Mode::Destroy, false, "destroy", incomplete),
     ] {
-        let event = events::apply_summary(now(), mode, done, is_complete);
+        let event = events::apply_summary(now(), mode, done, is_complete, Duration::ZERO);
         assert_eq!(event["@message"], message);
         assert_eq!(
             event["@message"],

@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::check::Problem;
 use crate::document::Contents;
@@ -485,13 +485,24 @@ impl<E: Engine> Store for SqlStore<E> {
     }
 
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written> {
-        self.transaction(now, |transaction| {
+        let start = Instant::now();
+        let writes = batch.len();
+        let result = self.transaction(now, |transaction| {
             let mut written = Written::default();
             for write in batch {
                 transaction.write_one(write, &mut written)?;
             }
-            Ok(written)
-        })
+            Ok((written, transaction.serial()))
+        });
+        let duration_ms = start.elapsed().as_micros() as f64 / 1_000.0;
+        match &result {
+            Ok((_, serial)) => tracing::debug!(writes, serial, duration_ms, "committed"),
+            Err(error) => {
+                let error = error.to_string();
+                tracing::debug!(writes, error, duration_ms, "commit failed");
+            }
+        }
+        result.map(|(written, _)| written)
     }
 
     fn scrub(&mut self) -> Result<bool> {

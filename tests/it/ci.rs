@@ -504,7 +504,11 @@ fn github_plans_pull_requests_and_applies_what_was_reviewed() {
     assert!(service.merge("c").passed);
     let job = service.merge("c");
     assert!(!job.passed, "{}", job.log);
-    assert!(job.log.contains("::error title=the saved plan is stale"), "{}", job.log);
+    assert!(
+        job.log.contains("::error title=the saved plan is stale"),
+        "{}",
+        job.log
+    );
     assert_eq!(service.live(), 7);
     // An invalid configuration is an error in its line, and in the comment.
     service.edit(

@@ -38,6 +38,7 @@ mod keys;
 mod lifecycle;
 mod links;
 mod locks;
+mod log;
 mod nonce;
 mod nstance_case;
 mod page;

@@ -65,6 +65,8 @@ struct Cage {
     options: &'static str,
     /// Whether secrets are only hidden by their place.
     is_without_net: bool,
+    /// The format of the log, if everything is logged.
+    log: Option<&'static str>,
     /// What else must not be found, letter for letter.
     forms: Vec<String>,
 }
@@ -86,6 +88,7 @@ impl Cage {
             harness,
             options,
             is_without_net: false,
+            log: None,
             forms: Vec::new(),
         }
     }
@@ -94,6 +97,14 @@ impl Cage {
     fn without_net(self) -> Self {
         Self {
             is_without_net: true,
+            ..self
+        }
+    }
+
+    /// The same with a log of everything.
+    fn logging(self, format: &'static str) -> Self {
+        Self {
+            log: Some(format),
             ..self
         }
     }
@@ -117,9 +128,16 @@ impl Cage {
         if self.is_without_net {
             command.env("NSTANCE_TEST_WITHOUT_NET", "1");
         }
+        if let Some(format) = self.log {
+            command
+                .env("NSTANCE_LOG", "trace")
+                .env("NSTANCE_LOG_FORMAT", format);
+        }
         let ended = self.harness.end(&words, command);
         self.assert_hidden(&format!("the output of {words}"), ended.stdout.as_bytes());
         self.assert_hidden(&format!("the messages of {words}"), ended.stderr.as_bytes());
+        let is_logged = ended.stderr.contains("nstance::command");
+        assert_eq!(is_logged, self.log.is_some(), "{ended}");
         ended
     }
 
@@ -285,12 +303,13 @@ fn live(cage: &Cage, name: &str) {
 
 #[test]
 fn nothing_of_a_secret_is_shown_or_left() {
-    for (name, config, options) in [
-        ("nstance.hcl", HCL, "--var-file secret.tfvars"),
-        ("nstance.yaml", YAML, "--var-file secret.json"),
-        ("nstance.yaml", LAYERS, "--var-file secret.json"),
+    for (name, config, options, log) in [
+        ("nstance.hcl", HCL, "--var-file secret.tfvars", "text"),
+        ("nstance.yaml", YAML, "--var-file secret.json", "json"),
+        ("nstance.yaml", LAYERS, "--var-file secret.json", "text"),
     ] {
-        live(&Cage::new(name, config, options).without_net(), name);
+        let cage = Cage::new(name, config, options).without_net();
+        live(&cage.logging(log), name);
     }
 }
 
@@ -323,7 +342,8 @@ fn short_forms() -> Vec<String> {
 #[test]
 fn short_and_numeric_secrets_are_hidden_by_their_place() {
     let config = include_str!("data/canaries.hcl");
-    let mut cage = Cage::new("nstance.hcl", config, "--var-file secret.tfvars").without_net();
+    let cage = Cage::new("nstance.hcl", config, "--var-file secret.tfvars").without_net();
+    let mut cage = cage.logging("json");
     cage.forms = short_forms();
     let values =
         |short: &str, pin: &str| format!("short = \"{short}\"\npin = {pin}\nlong = \"{CANARY}\"\n");
@@ -400,6 +420,7 @@ fn values_of_the_environment_and_the_command_line_are_as_secret() {
 #[test]
 fn what_is_wrong_with_layers_tells_nothing_of_a_secret() {
     let cage = Cage::new("nstance.yaml", LAYERS, "--var-file secret.json").without_net();
+    let cage = cage.logging("text");
     cage.ok("validate");
     let from = "hostname: \"{{ .Instance.Hostname }}\"";
     assert!(LAYERS.contains(from));
