@@ -33,6 +33,7 @@ mod import;
 mod init;
 mod interrupted;
 mod jobs;
+mod json_schemas;
 mod keys;
 mod lifecycle;
 mod links;
