@@ -17,7 +17,7 @@ use super::{Ending, Globals, console, exit, output, page, unplaced};
 use crate::check::Purpose;
 use crate::plan::file;
 use crate::redact;
-use crate::report::json::FORMAT_VERSION;
+use crate::report::json::{FORMAT_VERSION, counts};
 use crate::sensitivity::cover::secrets;
 
 /// Options of `report`.
@@ -102,7 +102,7 @@ fn document(
     json!({
         "format_version": FORMAT_VERSION,
         "html": console::shown(path),
-        "summary": summary,
+        "summary": counts(summary),
         "diagnostics": findings,
     })
 }

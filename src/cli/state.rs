@@ -275,7 +275,11 @@ fn show(session: &Session<'_>, selector: &Selector) -> Result<Reply, Failure> {
     }
     if session.globals.json {
         return Ok(Reply::document(match selector {
-            Selector::Slot(_) => documents.swap_remove(0),
+            Selector::Slot(_) => {
+                let mut document = documents.swap_remove(0);
+                document["format_version"] = "1.0".into();
+                document
+            }
             Selector::Group(_) => json!({ "format_version": "1.0", "records": documents }),
         }));
     }

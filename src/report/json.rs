@@ -153,7 +153,7 @@ pub fn drift(plan: &Plan, planned: Option<&Summary>, diagnostics: Value) -> Valu
 }
 
 /// The numbers of changes.
-fn counts(summary: &Summary) -> Value {
+pub fn counts(summary: &Summary) -> Value {
     json!({
         "create": summary.create,
         "update": summary.update,

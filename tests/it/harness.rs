@@ -13,6 +13,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::json_schemas::assert_valid;
+
 /// The example that `nstance init` writes.
 pub(crate) const STARTER: &str = include_str!("../../src/cli/starter.jsonc");
 
@@ -224,26 +226,39 @@ impl Harness {
     /// Runs a prepared command.
     pub(crate) fn end(&self, words: &str, mut command: Command) -> Ended {
         let output = command.output().unwrap();
-        self.ended(words, &output)
+        let arguments = command.get_args().map(|word| word.to_str().unwrap());
+        let mut arguments: Vec<String> = arguments.map(str::to_owned).collect();
+        let mut variables = command.get_envs();
+        let json = variables.find(|(name, _)| *name == "NSTANCE_JSON");
+        let json = json.and_then(|(_, value)| value?.to_str());
+        if json.is_some_and(|value| ["1", "true", "yes"].contains(&value)) {
+            arguments.push("--json".to_owned());
+        }
+        self.ended(words, &arguments, &output)
     }
 
     /// What a child that was started from here left.
     pub(crate) fn wait(&self, words: &str, child: Child) -> Ended {
         let output = child.wait_with_output().unwrap();
-        self.ended(words, &output)
+        let arguments: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+        self.ended(words, &arguments, &output)
     }
 
-    fn ended(&self, words: &str, output: &std::process::Output) -> Ended {
+    /// What a command left. Its JSON, if the arguments ask for some, must be valid.
+    #[track_caller]
+    fn ended(&self, words: &str, arguments: &[String], output: &std::process::Output) -> Ended {
         let text = |bytes: &[u8]| {
             let text = std::str::from_utf8(bytes).expect("it is UTF-8");
             let shown = self.shows_secrets || !text.contains(CANARY);
             assert!(shown, "{words} shows a secret:\n{text}");
             self.normalised(text)
         };
+        let (code, stdout) = (output.status.code(), text(&output.stdout));
+        assert_valid(arguments, &stdout, code.is_some());
         Ended {
             words: words.to_owned(),
-            code: output.status.code(),
-            stdout: text(&output.stdout),
+            code,
+            stdout,
             stderr: by_instance(&text(&output.stderr)),
         }
     }

@@ -238,6 +238,10 @@ fn without_ruby_it_is_said_who_needs_it() {
     let without = harness.ok(&format!("{SHOP} {missing} jobs render db --no-render"));
     shown.push_str(&without.to_string());
     assert_snapshot!(shown);
+    let files = harness.json(&format!(
+        "{SHOP} {missing} jobs render db --no-render --json"
+    ));
+    assert!(files["instances"][0]["files"].is_object(), "{files}");
     harness.write("releases/web/jobs/server/templates/bpm.yml.erb", "{}\n");
     harness.write("releases/web/jobs/server/templates/server.json.erb", "{}\n");
     harness.ok(&format!("{SHOP} {missing} jobs render web"));

@@ -34,6 +34,7 @@ mod import;
 mod init;
 mod interrupted;
 mod jobs;
+mod json_schemas;
 mod keys;
 mod lifecycle;
 mod links;

@@ -64,7 +64,8 @@ fn a_rollout_waits_for_promote_and_goes_on() {
     for unknown in ["rollout promote nobody", "rollout status nobody"] {
         assert_eq!(code(&harness, unknown), Some(1));
     }
-    harness.ok("rollout promote web");
+    let request = harness.json("rollout promote web --json");
+    assert_eq!(request["request"], "promote");
     assert_snapshot!("status_of_a_request", harness.ok("rollout status web"));
     let status = harness.json("rollout status --json");
     assert_eq!(status["requests"][0]["request"], "promote");

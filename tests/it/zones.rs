@@ -114,9 +114,10 @@ fn a_lost_instance_comes_back_to_its_place() {
     let harness = fleet();
     let userdata = |harness: &Harness| {
         let shown = harness.json("state show --json default/kafka/0");
-        shown["records"][0]["userdata"].clone()
+        shown["userdata"].clone()
     };
     let before = userdata(&harness);
+    assert!(before.is_string(), "{before}");
     harness.ok(&format!(
         "sim delete {}",
         provider_id(&harness, "default/kafka/0")
