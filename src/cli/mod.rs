@@ -225,7 +225,9 @@ pub struct Globals {
         value_parser = |text: &str| switch("NSTANCE_QUIET", text)
     )]
     quiet: bool,
-    /// Print details
+    /// Print details and the time of each stage
+    ///
+    /// `NSTANCE_LOG=info` logs events, and `NSTANCE_LOG_FORMAT=json` as JSON.
     #[arg(long, global = true, hide_short_help = true, env = "NSTANCE_VERBOSE", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_VERBOSE", text))]
     verbose: bool,
     /// Set a variable (may repeat)

@@ -261,7 +261,11 @@ fn a_killed_apply_is_finished_by_the_next() {
         let made = harness.live();
         let drift = harness.run("drift");
         assert!(matches!(drift.code, Some(0 | 2)), "{drift}");
-        let ended = harness.ok("apply --auto-approve");
+        let words = "apply --auto-approve";
+        let mut next = harness.command(words);
+        next.env("NSTANCE_LOG", "nstance::apply=info");
+        let ended = harness.end(words, next);
+        assert_eq!(ended.code, Some(0), "{ended}");
         assert_eq!(harness.agrees(""), 12, "killed at {point}: {ended}");
         assert!(
             made.is_subset(&harness.live()),
@@ -271,6 +275,8 @@ fn a_killed_apply_is_finished_by_the_next() {
             ended.stderr.contains("settled an interrupted create"),
             "{ended}"
         );
+        let logged = " INFO nstance::apply: settled address=\"default/";
+        assert!(ended.stderr.contains(logged), "{ended}");
         harness.ok("plan --detailed-exitcode");
     }
 }
