@@ -538,6 +538,9 @@ impl ReadyShard<'_, '_> {
             failure.code = signals.code().unwrap_or(exit::ERROR);
             failure
         })?;
+        if let Some(page) = page {
+            page.count(plan, &applied);
+        }
         drop(self.lock);
         Ok(board.aside(|| conclude(session, plan, &applied, goes_back, signals.code())))
     }

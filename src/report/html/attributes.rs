@@ -39,7 +39,7 @@ pub(super) fn table(view: &View<'_>, html: &mut Html) {
     let change = view.block.first;
     match (change.action, &change.before, &change.after) {
         (Action::Create | Action::Delete | Action::Forget, _, _) | (_, None, _) | (_, _, None) => {
-            whole(view, html)
+            whole(view, html);
         }
         (_, Some(before), Some(after)) => differences(view, before, after, html),
     }

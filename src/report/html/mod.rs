@@ -20,14 +20,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use self::changes::Blocks;
+use self::changes::{Blocks, KINDS, Kind};
 use self::live::Live;
 use self::writer::Html;
 use super::text::drift;
 use super::text::notes;
 use super::text::paint::Style;
 use crate::diagnostic::counted;
-use crate::plan::change::{Mode, Plan, Summary};
+use crate::plan::change::{Mode, Plan};
 use crate::sensitivity::cover::covered;
 
 const STYLE: &str = include_str!("page.css");
@@ -193,23 +193,16 @@ fn summary(
     }
     let s = &plan.summary;
     html.markup("<ul class=tiles>");
-    for (word, label, count) in [
-        ("create", "to create", s.create),
-        ("update", "to update in place", s.update),
-        ("replace", "to replace", s.replace),
-        ("destroy", "to destroy", s.delete),
-        ("adopt", "to adopt", s.adopt),
-        ("forget", "to forget", s.forget),
-        (changes::HELD_BACK, "held back", s.held_back),
-    ] {
+    for kind in KINDS {
+        let count = (kind.count)(s);
         if count > 0 {
-            html.markup("<li class=\"tile ").text(word);
+            html.markup("<li class=\"tile ").text(kind.word);
             html.markup("\"><a href=\"#action=")
-                .text(word)
+                .text(kind.word)
                 .markup("\"><b>");
             html.number(count)
                 .markup("</b> ")
-                .text(label)
+                .text(kind.label)
                 .markup("</a></li>");
         }
     }
@@ -304,21 +297,12 @@ fn groups(plan: &Plan, blocks: &Blocks<'_>, html: &mut Html) {
     html.markup("<summary>")
         .text(&counted(counts.len(), "group"));
     html.text(" with changes").markup("</summary>");
-    let columns: [(&str, &str, fn(&Summary) -> usize); 7] = [
-        ("create", "Create", |own| own.create),
-        ("update", "Update", |own| own.update),
-        ("replace", "Replace", |own| own.replace),
-        ("destroy", "Destroy", |own| own.delete),
-        ("adopt", "Adopt", |own| own.adopt),
-        ("forget", "Forget", |own| own.forget),
-        (changes::HELD_BACK, "Held back", |own| own.held_back),
-    ];
-    let is_used = |count: fn(&Summary) -> usize| counts.values().any(|own| count(own) > 0);
-    let columns = columns.into_iter().filter(|(_, _, count)| is_used(*count));
-    let columns: Vec<_> = columns.collect();
+    let columns = KINDS.iter();
+    let columns = columns.filter(|kind| counts.values().any(|own| (kind.count)(own) > 0));
+    let columns: Vec<&Kind> = columns.collect();
     html.markup("<div class=scroll><table class=g><thead><tr><th scope=col>Group");
-    for (_, title, _) in &columns {
-        html.markup("<th scope=col>").text(title);
+    for kind in &columns {
+        html.markup("<th scope=col>").text(kind.title);
     }
     html.markup("<th scope=col>Why<tbody>");
     let reasons = blocks.reasons();
@@ -326,10 +310,11 @@ fn groups(plan: &Plan, blocks: &Blocks<'_>, html: &mut Html) {
         html.markup("<tr><th scope=row><a href=\"#group-")
             .text(name);
         html.markup("\">").text(name).markup("</a>");
-        for (class, _, count) in &columns {
-            html.markup("<td class=").text(class).markup(">");
-            if count(own) > 0 {
-                html.number(count(own));
+        for kind in &columns {
+            let count = (kind.count)(own);
+            html.markup("<td class=").text(kind.word).markup(">");
+            if count > 0 {
+                html.number(count);
             }
         }
         let reasons = reasons.get(name).map_or(&[][..], Vec::as_slice);
