@@ -169,7 +169,7 @@ fn a_failed_apply_shows_its_errors() {
     assert!(live.contains("<h3>Failures</h3>"), "{live}");
     assert!(
         live.contains(
-            "<li><code>default/web/0, default/web/1, default/web/2, default/db/0</code>: "
+            "<li><code>default/web/0, default/web/1, default/db/0, default/db/1</code>: "
         ),
         "{live}"
     );
