@@ -10,7 +10,7 @@ use super::attributes::{self, DETAIL};
 use super::timeline::timeline;
 use super::writer::Html;
 use crate::diagnostic::counted;
-use crate::plan::change::{Action, Change, HoldBack, Plan, Reason, Summary};
+use crate::plan::change::{Action, AttributeChange, Change, HoldBack, Plan, Reason, Summary};
 use crate::plan::rollout::GroupRollout;
 use crate::provider::rules::Effect;
 use crate::report::collapse::{Block, collapse};
@@ -394,26 +394,33 @@ fn what(change: &Change) -> &'static str {
     }
 }
 
-/// The reasons; without any to tell, the attributes that change.
+/// The reasons, or the attributes that change, and where the new value is written.
 fn why(block: &Block<'_>) -> String {
-    let reasons = change::reasons(block);
-    if !reasons.is_empty() {
-        return reasons.join("; ");
-    }
     let change = block.first;
-    let mut paths: Vec<&str> = Vec::new();
+    let mut attributes: Vec<&AttributeChange> = change.attributes.iter().collect();
     // The grave ones come first.
-    for effect in [Effect::Replace, Effect::Restart, Effect::InPlace] {
-        let own = change.attributes.iter().filter(|it| it.effect == effect);
-        paths.extend(own.map(|it| &*it.path));
+    attributes.sort_by_key(|attribute| match attribute.effect {
+        Effect::Replace => 0,
+        Effect::Restart => 1,
+        Effect::InPlace => 2,
+    });
+    let reasons = change::reasons(block);
+    let mut text = if !reasons.is_empty() {
+        reasons.join("; ")
+    } else if attributes.is_empty() {
+        change.reasons.first().map_or("", reason).to_owned()
+    } else {
+        let paths: Vec<&str> = attributes.iter().map(|it| &*it.path).collect();
+        listed(&paths, 4)
+    };
+    let is_restart = |it: &&AttributeChange| it.effect == Effect::Restart;
+    if change.action == Action::Update && attributes.first().is_some_and(is_restart) {
+        text.push_str(" (stops and starts)");
     }
-    let restarts = change.action == Action::Update
-        && change
-            .attributes
-            .iter()
-            .any(|it| it.effect == Effect::Restart);
-    let note = if restarts { " (stops and starts)" } else { "" };
-    format!("{}{note}", listed(&paths, 4))
+    if let Some(place) = attributes.first().and_then(|it| it.written_at.as_deref()) {
+        text.push_str(&format!(" · {place}"));
+    }
+    text
 }
 
 /// The changes that are held back, by the setting that holds them.

@@ -43,6 +43,9 @@ const PLAIN: Style<'static> = Style {
 /// Up to this many groups are listed at once; more are in a closed list.
 const GROUPS: usize = 30;
 
+/// Up to this many findings are shown at once; more are in a closed list.
+const FINDINGS: usize = 8;
+
 /// The maximum number of reasons in the list of groups.
 const REASONS: usize = 2;
 
@@ -217,7 +220,6 @@ fn summary(
     self::findings(findings, html);
     lines("bad", &notes::left_out(plan, style), html);
     lines("bad", &notes::deletions(plan, style), html);
-    lines("", &notes::files(plan), html);
     let manifest = notes::manifest(plan, style);
     if let [title, rest @ ..] = &manifest[..] {
         html.markup("<details><summary>")
@@ -226,6 +228,9 @@ fn summary(
         html.text(rest.join("\n").trim()).markup("</pre></details>");
     }
     groups(plan, blocks, html);
+    for line in notes::files(plan).iter().filter(|line| !line.is_empty()) {
+        html.markup("<p class=m>").text(line).markup("</p>");
+    }
     html.markup("</section>");
 }
 
@@ -253,10 +258,26 @@ fn lines(class: &'static str, lines: &[String], html: &mut Html) {
 
 /// Errors and warnings.
 fn findings(findings: &Value, html: &mut Html) {
-    for finding in findings.as_array().into_iter().flatten() {
+    let findings = findings.as_array().map_or(&[][..], Vec::as_slice);
+    if findings.is_empty() {
+        return;
+    }
+    let is_error = |finding: &&Value| finding["severity"] == "error";
+    let errors = findings.iter().filter(is_error).count();
+    let counts = [(errors, "error"), (findings.len() - errors, "warning")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, noun)| counted(count, noun)).collect();
+    html.markup(if findings.len() > FINDINGS {
+        "<details>"
+    } else {
+        "<details open>"
+    });
+    html.markup("<summary>")
+        .text(&counts.join(", "))
+        .markup("</summary>");
+    for finding in findings {
         let text = |key: &str| finding[key].as_str().unwrap_or_default();
-        let is_error = text("severity") == "error";
-        html.markup(if is_error {
+        html.markup(if is_error(&finding) {
             "<div class=\"note bad\"><p><b>Error:</b> "
         } else {
             "<div class=\"note warn\"><p><b>Warning:</b> "
@@ -281,6 +302,7 @@ fn findings(findings: &Value, html: &mut Html) {
         }
         html.markup("</div>");
     }
+    html.markup("</details>");
 }
 
 /// The groups with their counts.
