@@ -553,6 +553,9 @@ impl ReadyShard<'_, '_> {
             failure.code = signals.code().unwrap_or(exit::ERROR);
             failure
         })?;
+        if let Some(page) = page {
+            page.count(plan, &applied);
+        }
         drop(self.lock);
         let span = Span {
             begun: now,

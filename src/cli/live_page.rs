@@ -3,7 +3,7 @@
 //! In: the engine's progress. Out: the page, replaced as a whole about once a second. Must not:
 //! delay or fail the apply: a thread writes, and a page that can't be written is only warned about.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -14,7 +14,8 @@ use super::failure::Failure;
 use super::outcome::{self, ShardOutcome};
 use super::output;
 use super::session::Session;
-use crate::apply::engine::{GroupStage, GroupStatus, Progress, Starts};
+use crate::apply::driver::Applied;
+use crate::apply::engine::{GroupStage, GroupStatus, Progress, Starts, Step, TaskEnd};
 use crate::apply::steps::Start;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::Plan;
@@ -38,6 +39,8 @@ struct Run {
     thread: JoinHandle<()>,
     /// The positions of the groups by name.
     groups: HashMap<String, usize>,
+    /// The tasks that failed; they end, too.
+    failed: HashSet<usize>,
     goes_back: bool,
     has_warned: bool,
 }
@@ -97,6 +100,7 @@ impl LivePage {
             shared,
             thread: std::thread::spawn(move || own.write_on(&page, &path)),
             groups: places,
+            failed: HashSet::new(),
             goes_back: false,
             has_warned: false,
         });
@@ -114,6 +118,7 @@ impl LivePage {
             news.live.state = State::RollingBack;
             news.live.groups = groups_of(of);
             run.groups = places_of(&news.live.groups);
+            run.failed.clear();
         }
         news.live.written_at = session.clock.now();
         run.note(of, progress, &mut news.live);
@@ -124,6 +129,35 @@ impl LivePage {
         if let Some(failure) = failure.filter(|_| !run.has_warned) {
             run.has_warned = true;
             console::aside(|| outcome::tell(session, unwritten(&failure)));
+        }
+    }
+
+    /// Corrects the counts by the outcome: of the way back, if there was one.
+    pub fn count(&mut self, plan: &Plan, applied: &Applied) {
+        let Some(run) = &self.run else { return };
+        let (plan, outcome) = match &applied.back {
+            Some((way, came)) => (way, came),
+            None => (plan, &applied.outcome),
+        };
+        let live = &mut run.shared.lock().live;
+        for group in &mut live.groups {
+            (group.done, group.failed) = (group.total, 0);
+        }
+        for (task, end) in &outcome.undone {
+            let name = plan.changes[*task].address.group.as_str();
+            let Some(group) = run.group(name, live) else {
+                continue;
+            };
+            group.done -= 1;
+            match end {
+                TaskEnd::Failed(_) | TaskEnd::Unfinished(_) | TaskEnd::Unsettled(_) => {
+                    group.failed += 1;
+                }
+                TaskEnd::NotTried | TaskEnd::Done => {}
+            }
+            if group.status.is_empty() {
+                "not tried".clone_into(&mut group.status);
+            }
         }
     }
 
@@ -190,7 +224,7 @@ impl Shared {
 }
 
 impl Run {
-    fn note(&self, plan: &Plan, progress: &Progress, live: &mut Live) {
+    fn note(&mut self, plan: &Plan, progress: &Progress, live: &mut Live) {
         let now = live.written_at;
         let task = |task: usize| &plan.changes[task].address;
         match progress {
@@ -219,6 +253,14 @@ impl Run {
                 );
                 live.event(now, text);
             }
+            // The start of each of these is another event.
+            Progress::Entered {
+                step: Step::Create | Step::Update | Step::Delete | Step::Record,
+                ..
+            }
+            | Progress::Still { .. }
+            | Progress::Tick
+            | Progress::Unused { .. } => {}
             Progress::Entered { task: id, step } => {
                 live.event(now, format!("{}: {}", task(*id), step.as_str()));
             }
@@ -246,6 +288,7 @@ impl Run {
                 step,
                 error,
             } => {
+                self.failed.insert(*id);
                 let address = task(*id).to_string();
                 live.event(now, format!("{address}: {} failed", step.as_str()));
                 live.failures.push((address, error.clone()));
@@ -255,7 +298,7 @@ impl Run {
             }
             Progress::Ended { task: id } => {
                 if let Some(group) = self.group(task(*id).group.as_str(), live) {
-                    group.done += 1;
+                    group.done += usize::from(!self.failed.contains(id));
                     if group.done + group.failed >= group.total {
                         let end = if group.failed > 0 { "failed" } else { "done" };
                         end.clone_into(&mut group.status);
@@ -287,7 +330,6 @@ impl Run {
                 let name = &plan.groups[*group].name;
                 self.stage(name, *stage, &wait.unwrap_or_default(), live);
             }
-            Progress::Still { .. } | Progress::Unused { .. } | Progress::Tick => {}
         }
     }
 

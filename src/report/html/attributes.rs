@@ -25,7 +25,7 @@ pub(super) const DETAIL: Detail = Detail {
     diff: 200,
 };
 
-/// The maximum number of characters of a value on one line.
+/// The maximum number of characters of a value or a line.
 const VALUE: usize = 2_000;
 
 /// Longer lists and objects are shown as a diff of their elements.
@@ -39,7 +39,7 @@ pub(super) fn table(view: &View<'_>, html: &mut Html) {
     let change = view.block.first;
     match (change.action, &change.before, &change.after) {
         (Action::Create | Action::Delete | Action::Forget, _, _) | (_, None, _) | (_, _, None) => {
-            whole(view, html)
+            whole(view, html);
         }
         (_, Some(before), Some(after)) => differences(view, before, after, html),
     }
@@ -196,6 +196,15 @@ pub(super) fn two_sides(old: Option<&Value>, new: Option<&Value>, unknown: bool,
         html.markup("<td colspan=2 class=w>").text(HIDDEN);
         return;
     }
+    if let (Some(Value::String(old)), Some(Value::String(new))) = (old, new)
+        && old.len().max(new.len()) > VALUE
+    {
+        let (old, new) = value::around_difference(old, new, VALUE / 2);
+        for side in [&old, &new] {
+            html.markup("<td><code>").text(side).markup("</code>");
+        }
+        return;
+    }
     for (side, otherwise) in [
         (old, NOTHING),
         (new, if unknown { UNKNOWN } else { NOTHING }),
@@ -242,7 +251,7 @@ pub(super) fn diff(lines: &[Line], html: &mut Html) {
         html.markup(open);
         for (index, line) in run.iter().enumerate() {
             html.text(if index > 0 { "\n" } else { "" });
-            html.text(lead).text(&line.text);
+            html.text(lead).text(&value::cut(&line.text, VALUE));
         }
         html.markup(close);
     }

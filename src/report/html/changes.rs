@@ -10,7 +10,7 @@ use super::attributes::{self, DETAIL};
 use super::timeline::timeline;
 use super::writer::Html;
 use crate::diagnostic::counted;
-use crate::plan::change::{Action, Change, HoldBack, Plan, Reason, Summary};
+use crate::plan::change::{Action, AttributeChange, Change, HoldBack, Plan, Reason, Summary};
 use crate::plan::rollout::GroupRollout;
 use crate::provider::rules::Effect;
 use crate::report::collapse::{Block, collapse};
@@ -32,7 +32,7 @@ const MOST_REASONS: usize = 100;
 const OPEN: usize = 4;
 
 /// The word of an action, for people and for the filter.
-pub(super) fn word(action: Action) -> &'static str {
+fn word(action: Action) -> &'static str {
     match action {
         Action::Create => "create",
         Action::Update => "update",
@@ -45,7 +45,74 @@ pub(super) fn word(action: Action) -> &'static str {
 }
 
 /// The word for the filter of held back changes.
-pub(super) const HELD_BACK: &str = "held-back";
+const HELD_BACK: &str = "held-back";
+
+/// A kind of change, as it is counted and filtered.
+pub(super) struct Kind {
+    /// The word for the filter.
+    pub(super) word: &'static str,
+    /// The sign.
+    sign: &'static str,
+    /// What follows a count.
+    pub(super) label: &'static str,
+    /// The heading of a column.
+    pub(super) title: &'static str,
+    /// How many of it there are.
+    pub(super) count: fn(&Summary) -> usize,
+}
+
+/// All kinds of changes, in their order on the page.
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        word: "create",
+        sign: "+",
+        label: "to create",
+        title: "Create",
+        count: |summary| summary.create,
+    },
+    Kind {
+        word: "update",
+        sign: "~",
+        label: "to update in place",
+        title: "Update",
+        count: |summary| summary.update,
+    },
+    Kind {
+        word: "replace",
+        sign: "-/+",
+        label: "to replace",
+        title: "Replace",
+        count: |summary| summary.replace,
+    },
+    Kind {
+        word: "destroy",
+        sign: "-",
+        label: "to destroy",
+        title: "Destroy",
+        count: |summary| summary.delete,
+    },
+    Kind {
+        word: "adopt",
+        sign: "=",
+        label: "to adopt",
+        title: "Adopt",
+        count: |summary| summary.adopt,
+    },
+    Kind {
+        word: "forget",
+        sign: ".",
+        label: "to forget",
+        title: "Forget",
+        count: |summary| summary.forget,
+    },
+    Kind {
+        word: HELD_BACK,
+        sign: "||",
+        label: "held back",
+        title: "Held back",
+        count: |summary| summary.held_back,
+    },
+];
 
 /// A reason in a few words, without what it is about.
 fn reason(reason: &Reason) -> &'static str {
@@ -162,24 +229,15 @@ fn filters(plan: &Plan, html: &mut Html) {
         "<form id=filters role=search aria-label=\"Filter the changes\" hidden autocomplete=off>",
     );
     html.markup("<fieldset><legend>Action</legend>");
-    let s = &plan.summary;
-    for (word, sign, count) in [
-        ("create", "+", s.create),
-        ("update", "~", s.update),
-        ("replace", "-/+", s.replace),
-        ("destroy", "-", s.delete),
-        ("adopt", "=", s.adopt),
-        ("forget", ".", s.forget),
-        (HELD_BACK, "||", s.held_back),
-    ] {
+    for kind in KINDS {
+        let count = (kind.count)(&plan.summary);
         if count > 0 {
-            html.markup("<label class=\"chip ").text(word);
-            html.markup("\"><input type=checkbox name=action value=\"")
-                .text(word);
-            html.markup("\"><span class=s aria-hidden=true>").text(sign);
-            html.markup("</span> ")
-                .text(&word.replace('-', " "))
-                .text(" ");
+            html.markup("<label class=\"chip ").text(kind.word);
+            html.markup("\"><input type=checkbox name=action value=\"");
+            html.text(kind.word)
+                .markup("\"><span class=s aria-hidden=true>");
+            html.text(kind.sign).markup("</span> ");
+            html.text(&kind.title.to_lowercase()).text(" ");
             html.number(count).markup("</label>");
         }
     }
@@ -243,17 +301,9 @@ fn group(
 
 /// `2 to create, 5 to replace`
 fn in_words(counts: &Summary) -> String {
-    let parts = [
-        (counts.create, "create"),
-        (counts.update, "update"),
-        (counts.replace, "replace"),
-        (counts.delete, "destroy"),
-        (counts.adopt, "adopt"),
-        (counts.forget, "forget"),
-    ];
-    let parts = parts.iter().filter(|(count, _)| *count > 0);
+    let parts = KINDS.iter().filter(|kind| (kind.count)(counts) > 0);
     let parts: Vec<String> = parts
-        .map(|(count, word)| format!("{count} to {word}"))
+        .map(|kind| format!("{} {}", (kind.count)(counts), kind.label))
         .collect();
     parts.join(", ")
 }
@@ -344,26 +394,33 @@ fn what(change: &Change) -> &'static str {
     }
 }
 
-/// The reasons; without any to tell, the attributes that change.
+/// The reasons, or the attributes that change, and where the new value is written.
 fn why(block: &Block<'_>) -> String {
-    let reasons = change::reasons(block);
-    if !reasons.is_empty() {
-        return reasons.join("; ");
-    }
     let change = block.first;
-    let mut paths: Vec<&str> = Vec::new();
+    let mut attributes: Vec<&AttributeChange> = change.attributes.iter().collect();
     // The grave ones come first.
-    for effect in [Effect::Replace, Effect::Restart, Effect::InPlace] {
-        let own = change.attributes.iter().filter(|it| it.effect == effect);
-        paths.extend(own.map(|it| &*it.path));
+    attributes.sort_by_key(|attribute| match attribute.effect {
+        Effect::Replace => 0,
+        Effect::Restart => 1,
+        Effect::InPlace => 2,
+    });
+    let reasons = change::reasons(block);
+    let mut text = if !reasons.is_empty() {
+        reasons.join("; ")
+    } else if attributes.is_empty() {
+        change.reasons.first().map_or("", reason).to_owned()
+    } else {
+        let paths: Vec<&str> = attributes.iter().map(|it| &*it.path).collect();
+        listed(&paths, 4)
+    };
+    let is_restart = |it: &&AttributeChange| it.effect == Effect::Restart;
+    if change.action == Action::Update && attributes.first().is_some_and(is_restart) {
+        text.push_str(" (stops and starts)");
     }
-    let restarts = change.action == Action::Update
-        && change
-            .attributes
-            .iter()
-            .any(|it| it.effect == Effect::Restart);
-    let note = if restarts { " (stops and starts)" } else { "" };
-    format!("{}{note}", listed(&paths, 4))
+    if let Some(place) = attributes.first().and_then(|it| it.written_at.as_deref()) {
+        text.push_str(&format!(" · {place}"));
+    }
+    text
 }
 
 /// The changes that are held back, by the setting that holds them.

@@ -3,14 +3,18 @@
 //! In: counts, failures and events. Out: the section of the page that is written again and again.
 //! Must not: know the engine.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::writer::Html;
 use crate::clock::Timestamp;
 use crate::diagnostic::counted;
+use crate::report::text::value::listed;
 
-/// The maximum number of failures that are shown.
+/// The maximum number of different errors that are shown.
 const FAILURES: usize = 50;
+
+/// The maximum number of addresses that are shown for an error.
+const ADDRESSES: usize = 5;
 
 /// The maximum number of events that are kept.
 const EVENTS: usize = 20;
@@ -152,21 +156,7 @@ pub(super) fn live(live: &Live, html: &mut Html) {
             .markup("</label></p>");
     }
     if !live.failures.is_empty() {
-        html.markup("<h3>Failures</h3><ul class=failures>");
-        for (address, error) in live.failures.iter().take(FAILURES) {
-            html.markup("<li><code>")
-                .text(address)
-                .markup("</code>: ")
-                .text(error)
-                .markup("</li>");
-        }
-        html.markup("</ul>");
-        let more = live.failures.len().saturating_sub(FAILURES);
-        if more > 0 {
-            html.markup("<p>")
-                .text(&counted(more, "more failure"))
-                .markup("</p>");
-        }
+        failures(&live.failures, html);
     }
     html.markup(
         "<h3>Groups</h3><table class=g><thead><tr><th scope=col>Group<th scope=col>Progress\
@@ -207,4 +197,30 @@ pub(super) fn live(live: &Live, html: &mut Html) {
         html.markup("</ol></details>");
     }
     html.markup("</section>");
+}
+
+/// The errors, each once.
+fn failures(failures: &[(String, String)], html: &mut Html) {
+    let mut errors: Vec<&str> = Vec::new();
+    let mut addresses: HashMap<&str, Vec<&str>> = HashMap::new();
+    for (address, error) in failures {
+        let own = addresses.entry(error).or_insert_with(|| {
+            errors.push(error);
+            Vec::new()
+        });
+        own.push(address);
+    }
+    html.markup("<h3>Failures</h3><ul class=failures>");
+    for error in errors.iter().take(FAILURES) {
+        html.markup("<li><code>")
+            .text(&listed(&addresses[error], ADDRESSES));
+        html.markup("</code>: ").text(error).markup("</li>");
+    }
+    html.markup("</ul>");
+    let more = errors.len().saturating_sub(FAILURES);
+    if more > 0 {
+        html.markup("<p>")
+            .text(&counted(more, "more error"))
+            .markup("</p>");
+    }
 }

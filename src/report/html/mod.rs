@@ -20,14 +20,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use self::changes::Blocks;
+use self::changes::{Blocks, KINDS, Kind};
 use self::live::Live;
 use self::writer::Html;
 use super::text::drift;
 use super::text::notes;
 use super::text::paint::{Signs, Style};
 use crate::diagnostic::counted;
-use crate::plan::change::{Mode, Plan, Summary};
+use crate::plan::change::{Mode, Plan};
 use crate::sensitivity::cover::covered;
 
 const STYLE: &str = include_str!("page.css");
@@ -43,6 +43,9 @@ const PLAIN: Style<'static> = Style {
 
 /// Up to this many groups are listed at once; more are in a closed list.
 const GROUPS: usize = 30;
+
+/// Up to this many findings are shown at once; more are in a closed list.
+const FINDINGS: usize = 8;
 
 /// The maximum number of reasons in the list of groups.
 const REASONS: usize = 2;
@@ -194,23 +197,16 @@ fn summary(
     }
     let s = &plan.summary;
     html.markup("<ul class=tiles>");
-    for (word, label, count) in [
-        ("create", "to create", s.create),
-        ("update", "to update in place", s.update),
-        ("replace", "to replace", s.replace),
-        ("destroy", "to destroy", s.delete),
-        ("adopt", "to adopt", s.adopt),
-        ("forget", "to forget", s.forget),
-        (changes::HELD_BACK, "held back", s.held_back),
-    ] {
+    for kind in KINDS {
+        let count = (kind.count)(s);
         if count > 0 {
-            html.markup("<li class=\"tile ").text(word);
+            html.markup("<li class=\"tile ").text(kind.word);
             html.markup("\"><a href=\"#action=")
-                .text(word)
+                .text(kind.word)
                 .markup("\"><b>");
             html.number(count)
                 .markup("</b> ")
-                .text(label)
+                .text(kind.label)
                 .markup("</a></li>");
         }
     }
@@ -225,7 +221,6 @@ fn summary(
     self::findings(findings, html);
     lines("bad", &notes::left_out(plan, style), html);
     lines("bad", &notes::deletions(plan, style), html);
-    lines("", &notes::files(plan), html);
     let manifest = notes::manifest(plan, style);
     if let [title, rest @ ..] = &manifest[..] {
         html.markup("<details><summary>")
@@ -234,6 +229,9 @@ fn summary(
         html.text(rest.join("\n").trim()).markup("</pre></details>");
     }
     groups(plan, blocks, html);
+    for line in notes::files(plan).iter().filter(|line| !line.is_empty()) {
+        html.markup("<p class=m>").text(line).markup("</p>");
+    }
     html.markup("</section>");
 }
 
@@ -261,10 +259,26 @@ fn lines(class: &'static str, lines: &[String], html: &mut Html) {
 
 /// Errors and warnings.
 fn findings(findings: &Value, html: &mut Html) {
-    for finding in findings.as_array().into_iter().flatten() {
+    let findings = findings.as_array().map_or(&[][..], Vec::as_slice);
+    if findings.is_empty() {
+        return;
+    }
+    let is_error = |finding: &&Value| finding["severity"] == "error";
+    let errors = findings.iter().filter(is_error).count();
+    let counts = [(errors, "error"), (findings.len() - errors, "warning")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, noun)| counted(count, noun)).collect();
+    html.markup(if findings.len() > FINDINGS {
+        "<details>"
+    } else {
+        "<details open>"
+    });
+    html.markup("<summary>")
+        .text(&counts.join(", "))
+        .markup("</summary>");
+    for finding in findings {
         let text = |key: &str| finding[key].as_str().unwrap_or_default();
-        let is_error = text("severity") == "error";
-        html.markup(if is_error {
+        html.markup(if is_error(&finding) {
             "<div class=\"note bad\"><p><b>Error:</b> "
         } else {
             "<div class=\"note warn\"><p><b>Warning:</b> "
@@ -289,6 +303,7 @@ fn findings(findings: &Value, html: &mut Html) {
         }
         html.markup("</div>");
     }
+    html.markup("</details>");
 }
 
 /// The groups with their counts.
@@ -305,21 +320,12 @@ fn groups(plan: &Plan, blocks: &Blocks<'_>, html: &mut Html) {
     html.markup("<summary>")
         .text(&counted(counts.len(), "group"));
     html.text(" with changes").markup("</summary>");
-    let columns: [(&str, &str, fn(&Summary) -> usize); 7] = [
-        ("create", "Create", |own| own.create),
-        ("update", "Update", |own| own.update),
-        ("replace", "Replace", |own| own.replace),
-        ("destroy", "Destroy", |own| own.delete),
-        ("adopt", "Adopt", |own| own.adopt),
-        ("forget", "Forget", |own| own.forget),
-        (changes::HELD_BACK, "Held back", |own| own.held_back),
-    ];
-    let is_used = |count: fn(&Summary) -> usize| counts.values().any(|own| count(own) > 0);
-    let columns = columns.into_iter().filter(|(_, _, count)| is_used(*count));
-    let columns: Vec<_> = columns.collect();
+    let columns = KINDS.iter();
+    let columns = columns.filter(|kind| counts.values().any(|own| (kind.count)(own) > 0));
+    let columns: Vec<&Kind> = columns.collect();
     html.markup("<div class=scroll><table class=g><thead><tr><th scope=col>Group");
-    for (_, title, _) in &columns {
-        html.markup("<th scope=col>").text(title);
+    for kind in &columns {
+        html.markup("<th scope=col>").text(kind.title);
     }
     html.markup("<th scope=col>Why<tbody>");
     let reasons = blocks.reasons();
@@ -327,10 +333,11 @@ fn groups(plan: &Plan, blocks: &Blocks<'_>, html: &mut Html) {
         html.markup("<tr><th scope=row><a href=\"#group-")
             .text(name);
         html.markup("\">").text(name).markup("</a>");
-        for (class, _, count) in &columns {
-            html.markup("<td class=").text(class).markup(">");
-            if count(own) > 0 {
-                html.number(count(own));
+        for kind in &columns {
+            let count = (kind.count)(own);
+            html.markup("<td class=").text(kind.word).markup(">");
+            if count > 0 {
+                html.number(count);
             }
         }
         let reasons = reasons.get(name).map_or(&[][..], Vec::as_slice);

@@ -92,7 +92,7 @@
   if (form) {
     form.hidden = false;
     let timer;
-    const changed = () => { filter(); write(); };
+    const changed = () => { clearTimeout(timer); filter(); write(); };
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("change", changed);
     form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(changed, 150); });

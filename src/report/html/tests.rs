@@ -206,6 +206,29 @@ fn a_long_page_has_no_details_at_its_end() {
 }
 
 #[test]
+fn long_values_are_cut_around_their_difference() {
+    let long = |end: &str| json!(format!("{}{end}{}", "x".repeat(50_000), "y".repeat(50_000)));
+    let mut change = update("default/web", 0);
+    change.attributes = vec![
+        attribute(
+            "tags.Long",
+            Some(long("one")),
+            Some(long("two")),
+            Effect::InPlace,
+        ),
+        attribute(
+            "userdata",
+            Some(json!("a\n")),
+            Some(json!(format!("a\n{}\n", "z".repeat(50_000)))),
+            Effect::InPlace,
+        ),
+    ];
+    let page = page(&plan_of(vec![change]));
+    assert!(page.contains("xoney") && page.contains("xtwoy"), "{page}");
+    assert!(page.len() < 40_000, "{}", page.len());
+}
+
+#[test]
 fn equal_changes_are_one_entry() {
     let changes = (0..1_000).map(|slot| replace("default/web", slot));
     let page = page(&plan_of(changes.collect()));

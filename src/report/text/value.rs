@@ -145,7 +145,11 @@ pub(super) fn short(value: &Value, room: usize) -> String {
 }
 
 /// Two long single-line texts, each cut to `room` characters around the first difference.
-pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (String, String) {
+pub(in crate::report) fn around_difference(
+    before: &str,
+    after: &str,
+    room: usize,
+) -> (String, String) {
     let same = before
         .chars()
         .zip(after.chars())
