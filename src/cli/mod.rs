@@ -166,7 +166,7 @@ pub struct Globals {
         hide_env_values = true
     )]
     from: Option<From>,
-    /// Use the embedded cloud, by the rules of the configured one
+    /// Use the embedded cloud with the configured one's rules
     #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_SIM", text))]
     sim: bool,
     /// Print JSON
