@@ -217,6 +217,42 @@ fn the_page_shows_an_apply_under_way() {
 }
 
 #[test]
+fn an_interrupted_apply_says_so() {
+    let harness = with_drain("kill -INT $PPID\n");
+    let ended = harness.run("apply --auto-approve --html page.html");
+    assert_eq!(ended.code, Some(130), "{ended}");
+    let text = page(&harness, "page.html");
+    let live = live_section(&text);
+    assert!(live.contains("Apply: interrupted</h2>"), "{live}");
+    assert!(live.contains("data-final=1"), "{live}");
+}
+
+#[test]
+fn an_apply_that_waits_says_for_what() {
+    let harness = Harness::applied(TWO);
+    harness.edit(
+        "\"size\": 3 }",
+        "\"size\": 3, \"vars\": { \"ROLE\": \"new\" }, \"userdata\": \"new\", \
+         \"update\": { \"canaries\": 1, \"canary_pause\": \"manual\" } }",
+    );
+    let ended = harness.run("apply --auto-approve --html page.html");
+    assert_eq!(ended.code, Some(3), "{ended}");
+    let text = page(&harness, "page.html");
+    let live = live_section(&text);
+    assert!(live.contains("Apply: waiting</h2>"), "{live}");
+    assert!(live.contains("<b>1 of 3 changes done</b>"), "{live}");
+    assert!(live.contains("<td>canary pause"), "{live}");
+    // The next apply goes on where this one ended.
+    harness.ok("rollout promote default/web");
+    harness.ok("apply --auto-approve --html page.html");
+    let text = page(&harness, "page.html");
+    assert!(
+        live_section(&text).contains("<b>3 of 3 changes done</b>"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_apply_goes_on_without_its_page() {
     let harness = with_drain("/bin/rm -rf pages\n");
     std::fs::create_dir(harness.path("pages")).unwrap();
