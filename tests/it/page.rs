@@ -753,17 +753,23 @@ fn a_page_of_an_apply_reloads_itself() {
         const shown = document.getElementById('reloading')?.checkVisibility() ?? false;
         await wait(12000);
         const times = window.reloads;
+        document.forms[0].elements.q.focus();
+        await wait(12000);
+        const typing = window.reloads - times;
+        document.activeElement.blur();
+        await wait(3000);
+        const later = window.reloads - times;
         if (reload) reload.click();
         await wait(12000);
-        return { shown, times, after: window.reloads - times, hash: location.hash };";
+        return { shown, times, typing, later, after: window.reloads - times - later, hash: location.hash };";
     for (name, expected) in [
         (
             "running.html",
-            json!({"shown": true, "times": 2, "after": 0, "hash": "#reload=off", "errors": []}),
+            json!({"shown": true, "times": 2, "typing": 0, "later": 1, "after": 0, "hash": "#reload=off", "errors": []}),
         ),
         (
             "page.html",
-            json!({"shown": false, "times": 0, "after": 0, "hash": "", "errors": []}),
+            json!({"shown": false, "times": 0, "typing": 0, "later": 0, "after": 0, "hash": "", "errors": []}),
         ),
     ] {
         let text = page(&harness, name).replace("location.reload()", "window.reloads += 1");
@@ -773,7 +779,7 @@ fn a_page_of_an_apply_reloads_itself() {
             1,
         );
         browser.harness.write("copy.html", scripted(&text, script));
-        let found = browser.found("copy.html", &["--virtual-time-budget=40000"]);
+        let found = browser.found("copy.html", &["--virtual-time-budget=80000"]);
         assert_eq!(found, expected, "{name}: {found:#}");
     }
 }
