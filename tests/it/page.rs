@@ -217,6 +217,42 @@ fn the_page_shows_an_apply_under_way() {
 }
 
 #[test]
+fn an_interrupted_apply_says_so() {
+    let harness = with_drain("kill -INT $PPID\n");
+    let ended = harness.run("apply --auto-approve --html page.html");
+    assert_eq!(ended.code, Some(130), "{ended}");
+    let text = page(&harness, "page.html");
+    let live = live_section(&text);
+    assert!(live.contains("Apply: interrupted</h2>"), "{live}");
+    assert!(live.contains("data-final=1"), "{live}");
+}
+
+#[test]
+fn an_apply_that_waits_says_for_what() {
+    let harness = Harness::applied(TWO);
+    harness.edit(
+        "\"size\": 3 }",
+        "\"size\": 3, \"vars\": { \"ROLE\": \"new\" }, \"userdata\": \"new\", \
+         \"update\": { \"canaries\": 1, \"canary_pause\": \"manual\" } }",
+    );
+    let ended = harness.run("apply --auto-approve --html page.html");
+    assert_eq!(ended.code, Some(3), "{ended}");
+    let text = page(&harness, "page.html");
+    let live = live_section(&text);
+    assert!(live.contains("Apply: waiting</h2>"), "{live}");
+    assert!(live.contains("<b>1 of 3 changes done</b>"), "{live}");
+    assert!(live.contains("<td>canary pause"), "{live}");
+    // The next apply goes on where this one ended.
+    harness.ok("rollout promote default/web");
+    harness.ok("apply --auto-approve --html page.html");
+    let text = page(&harness, "page.html");
+    assert!(
+        live_section(&text).contains("<b>3 of 3 changes done</b>"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_apply_goes_on_without_its_page() {
     let harness = with_drain("/bin/rm -rf pages\n");
     std::fs::create_dir(harness.path("pages")).unwrap();
@@ -717,17 +753,23 @@ fn a_page_of_an_apply_reloads_itself() {
         const shown = document.getElementById('reloading')?.checkVisibility() ?? false;
         await wait(12000);
         const times = window.reloads;
+        document.forms[0].elements.q.focus();
+        await wait(12000);
+        const typing = window.reloads - times;
+        document.activeElement.blur();
+        await wait(3000);
+        const later = window.reloads - times;
         if (reload) reload.click();
         await wait(12000);
-        return { shown, times, after: window.reloads - times, hash: location.hash };";
+        return { shown, times, typing, later, after: window.reloads - times - later, hash: location.hash };";
     for (name, expected) in [
         (
             "running.html",
-            json!({"shown": true, "times": 2, "after": 0, "hash": "#reload=off", "errors": []}),
+            json!({"shown": true, "times": 2, "typing": 0, "later": 1, "after": 0, "hash": "#reload=off", "errors": []}),
         ),
         (
             "page.html",
-            json!({"shown": false, "times": 0, "after": 0, "hash": "", "errors": []}),
+            json!({"shown": false, "times": 0, "typing": 0, "later": 0, "after": 0, "hash": "", "errors": []}),
         ),
     ] {
         let text = page(&harness, name).replace("location.reload()", "window.reloads += 1");
@@ -737,7 +779,7 @@ fn a_page_of_an_apply_reloads_itself() {
             1,
         );
         browser.harness.write("copy.html", scripted(&text, script));
-        let found = browser.found("copy.html", &["--virtual-time-budget=40000"]);
+        let found = browser.found("copy.html", &["--virtual-time-budget=80000"]);
         assert_eq!(found, expected, "{name}: {found:#}");
     }
 }

@@ -33,6 +33,7 @@ Install Chromium:
     })
 }
 
-fn find() -> Option<&'static str> {
+/// The name of a browser, if there is one.
+pub(crate) fn find() -> Option<&'static str> {
     NAMES.into_iter().find(|name| process::exists(name))
 }

@@ -57,8 +57,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
 /// What only `--all` runs.
 const LEFT_OUT: &str = "\
 Left out: the clients of AWS, against moto and botocore, and of Compute Engine, against a server;
-states on PostgreSQL; pages in a browser; layers of userdata against cloud-init; 10,000 simulated
-lifetimes with faults and mutants; and 80 kills of the program.
+states on PostgreSQL; layers of userdata against cloud-init; 10,000 simulated lifetimes with faults
+and mutants; and 80 kills of the program.
 To run everything: cargo xtask test --all";
 
 /// Every test of the default features.
@@ -67,7 +67,10 @@ fn run_default() -> Result<(), Failure> {
     parts.next("Build the tests");
     process::run(cargo_test(&[], None).arg("--no-run"))?;
     parts.next("Run the tests");
-    parts.count(&mut cargo_test(&[], None))?;
+    let mut tests = cargo_test(&[], None);
+    // It takes seconds, and needs nothing but a browser that is there.
+    tests.envs(chromium::find().map(|name| (chromium::PATH, name)));
+    parts.count(&mut tests)?;
     parts.conclude();
     eprintln!("{LEFT_OUT}");
     Ok(())

@@ -1,8 +1,7 @@
 //! The graph of images, templates and groups.
 //!
 //! In: a plan. Out: a picture in columns, in which each group is a link to its changes, and the same
-//! as a table. Must not: show a group without changes, unless one with changes depends on it: a plan
-//! doesn't know its template.
+//! as a table. Must not: show a group without changes: a plan doesn't know its template.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -143,37 +142,16 @@ impl<'p> Picture<'p> {
                 }
                 edges.extend(users.into_iter().map(|user| (Node::Image(image), user)));
             }
-            edges.extend(group.after.iter().map(|it| (Node::Group(it), own)));
+            let after = group.after.iter().map(String::as_str);
+            let after = after.filter(|it| shown.contains(it));
+            edges.extend(after.map(|it| (Node::Group(it), own)));
         }
-        let mut depths: HashMap<Node<'_>, usize> = HashMap::new();
         let nodes: BTreeSet<Node<'_>> = edges
             .iter()
             .flat_map(|(from, to)| [*from, *to])
             .chain(shown.iter().map(|name| Node::Group(name)))
             .collect();
-        for node in &nodes {
-            depths.insert(*node, if let Node::Group(_) = node { 2 } else { 0 });
-        }
-        for node in nodes
-            .iter()
-            .filter(|node| matches!(node, Node::Template(_)))
-        {
-            depths.insert(*node, 1);
-        }
-        // Plans have no cycles, so this ends after as many rounds as the longest chain has groups.
-        for _ in 0..nodes.len() {
-            let mut moved = false;
-            for (from, to) in &edges {
-                let least = depths[from] + 1;
-                if matches!(to, Node::Group(_)) && depths[to] < least {
-                    depths.insert(*to, least);
-                    moved = true;
-                }
-            }
-            if !moved {
-                break;
-            }
-        }
+        let depths = depths(&nodes, &edges);
         let mut columns: BTreeMap<usize, Vec<Node<'_>>> = BTreeMap::new();
         for node in &nodes {
             columns.entry(depths[node]).or_default().push(*node);
@@ -243,6 +221,35 @@ impl<'p> Picture<'p> {
     }
 }
 
+/// The column of each node.
+fn depths<'p>(
+    nodes: &BTreeSet<Node<'p>>,
+    edges: &BTreeSet<(Node<'p>, Node<'p>)>,
+) -> HashMap<Node<'p>, usize> {
+    let least = |node: &Node<'_>| match node {
+        Node::Image(_) => 0,
+        Node::Template(_) => 1,
+        Node::Group(_) => 2,
+    };
+    let mut depths: HashMap<Node<'_>, usize> =
+        nodes.iter().map(|node| (*node, least(node))).collect();
+    // Plans have no cycles, so this ends after as many rounds as the longest chain has groups.
+    for _ in 0..nodes.len() {
+        let mut moved = false;
+        for (from, to) in edges {
+            let behind = depths[from] + 1;
+            if depths[to] < behind {
+                depths.insert(*to, behind);
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    depths
+}
+
 fn node(
     node: Node<'_>,
     (x, y): (usize, usize),
@@ -272,7 +279,6 @@ fn node(
         .markup("</text><text class=n x=10 y=35>");
     match counts {
         Some(counts) => html.text(&signs(counts)),
-        None if kind == "group" => html.text("group, no changes"),
         None => html.text(kind),
     };
     html.markup("</text></g>");

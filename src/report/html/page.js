@@ -128,7 +128,8 @@
       scrollTo(0, was.top);
     }
     const leave = () => {
-      if (!reload.checked) return;
+      // Nobody is interrupted while typing.
+      if (!reload.checked || form && form.contains(document.activeElement)) return;
       const open = {};
       for (const one of document.querySelectorAll("details[id]")) if (one.open || one.id === "events") open[one.id] = one.open;
       kept.set("nstance-page", JSON.stringify({ at: location.pathname, top: scrollY, open }));

@@ -245,6 +245,9 @@ fn a_graph_of_many_groups_shows_those_with_most_changes() {
     });
     let mut plan = plan_of(groups.collect());
     plan.sizes.insert("default/quiet".to_owned(), 3);
+    // Nor does a dependency bring them in.
+    plan = with_rollout(plan, "default/g20", Rollout::standard(2));
+    plan.groups[0].after = vec!["default/g19".to_owned()];
     let page = page(&plan);
     assert_eq!(count(&page, "<g class=\"node changed\""), 40);
     assert!(page.contains("leaves out 20 groups with fewer changes"));
