@@ -148,7 +148,8 @@ impl LivePage {
             let Some(group) = run.group(name, live) else {
                 continue;
             };
-            group.done -= 1;
+            // A way back of which nothing was reported has other groups.
+            group.done = group.done.saturating_sub(1);
             match end {
                 TaskEnd::Failed(_) | TaskEnd::Unfinished(_) | TaskEnd::Unsettled(_) => {
                     group.failed += 1;
