@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::console;
 use super::failure::Failure;
-use super::fleet::{Fleet, Form, Reply};
+use super::fleet::{Fleet, Reply};
 use super::plan::{all_findings, given, keep, make};
 use super::plan_args::PlanArgs;
 use super::reports::{Found, Reports};
@@ -55,12 +55,7 @@ fn look(globals: &Globals, command: &DriftCommand, subject: Subject) -> Ending {
     let chosen = fleet.select(shape.asked())?;
     let mut all: Vec<Found> = fleet.shards.iter().map(|_| Found::default()).collect();
     let prints_text = command.reports.prints_text() && !globals.json;
-    let form = if prints_text || globals.json {
-        Form::Headed.documents_or(globals.json)
-    } else {
-        Form::Plain
-    };
-    let code = fleet.each(form, |index, session| {
+    let code = fleet.each(command.reports.form(globals), |index, session| {
         let (reply, found) = drift(session, command, &shape, &chosen[index])?;
         all[index] = found;
         Ok(reply)

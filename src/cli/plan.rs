@@ -7,7 +7,7 @@ use nstance_state::{KeyNeed, LockInfo, Store};
 
 use super::console;
 use super::failure::Failure;
-use super::fleet::{Fleet, Form, Reply};
+use super::fleet::{Fleet, Reply};
 use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files;
 use super::progress::Listing;
@@ -79,12 +79,7 @@ fn plan_all(globals: &Globals, command: &PlanCommand) -> Ending {
     let pages = page::paths(&fleet, command.html.as_deref())?;
     let mut summaries = vec![None; fleet.shards.len()];
     let prints_text = command.reports.prints_text() && !globals.json;
-    let form = if prints_text || globals.json {
-        Form::Headed.documents_or(globals.json)
-    } else {
-        Form::Plain
-    };
-    let code = fleet.each(form, |index, session| {
+    let code = fleet.each(command.reports.form(globals), |index, session| {
         let files = [&files[index], &pages[index]].map(Option::as_deref);
         let made = plan(session, command, &chosen[index], files)?;
         summaries[index] = Some(made.found.planned);

@@ -15,8 +15,8 @@ use clap::{Args, ValueEnum};
 
 use super::exit::worst;
 use super::failure::{Failure, Failures};
-use super::fleet::Fleet;
-use super::{Ending, console, exit, output};
+use super::fleet::{Fleet, Form};
+use super::{Ending, Globals, console, exit, output};
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Plan, Summary};
@@ -121,6 +121,17 @@ impl Reports {
     /// Whether the text is printed.
     pub fn prints_text(&self) -> bool {
         matches!(self.format, None | Some(Format::Text | Format::Github))
+    }
+
+    /// How the replies of shards are combined.
+    pub fn form(&self, globals: &Globals) -> Form {
+        if globals.json {
+            Form::Documents
+        } else if self.prints_text() {
+            Form::Headed
+        } else {
+            Form::Plain
+        }
     }
 
     /// Whether anything is made of what a run found, beyond the text or documents that it prints.

@@ -324,3 +324,40 @@ pub fn outputs(run: &Run<'_>, code: u8) -> String {
     let lines = lines.iter().map(|(name, value)| format!("{name}={value}"));
     lines.collect::<Vec<_>>().join("\n") + "\n"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_one_command() {
+        let annotation = Annotation {
+            level: Level::Error,
+            title: "100%, a: b".to_owned(),
+            message: "one\r\n::error::two 50%0A".to_owned(),
+            place: parsed("a,b.jsonc:3:7"),
+        };
+        assert_eq!(
+            annotation.command(None),
+            "::error title=100%25%2C a%3A b,file=a%2Cb.jsonc,line=3,endLine=3,col=7::\
+             one%0D%0A::error::two 50%250A\n"
+        );
+    }
+
+    #[test]
+    fn files_are_named_from_the_repository() {
+        let repository = Repository {
+            root: Path::new("/home/runner/work/fleet"),
+            working: Path::new("/home/runner/work/fleet/prod"),
+        };
+        for (file, expected) in [
+            ("nstance.jsonc", "prod/nstance.jsonc"),
+            ("../shared/./base.hcl", "shared/base.hcl"),
+            ("/home/runner/work/fleet/a.yaml", "a.yaml"),
+            ("/etc/nstance.yaml", "/etc/nstance.yaml"),
+            ("../../other/a.yaml", "../../other/a.yaml"),
+        ] {
+            assert_eq!(repository.relative(file), expected);
+        }
+    }
+}

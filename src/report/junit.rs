@@ -189,3 +189,16 @@ fn xml(text: &str) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_has_no_character_that_xml_forbids() {
+        assert_eq!(
+            xml("<a b=\"c\">&\u{0}\u{1b}[31m\u{fffe}\té\n"),
+            "&lt;a b=&quot;c&quot;&gt;&amp;\u{fffd}\u{fffd}[31m\u{fffd}\té\n"
+        );
+    }
+}

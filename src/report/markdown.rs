@@ -23,11 +23,14 @@ pub const JOB_SUMMARY: usize = 1_000_000;
 /// The maximum number of groups in the table.
 const ROWS: usize = 40;
 
-/// The maximum bytes of errors and warnings.
-const FINDINGS: usize = 12_000;
+/// The maximum bytes of errors, of warnings, and of what apply refuses.
+const FINDINGS: usize = 8_000;
 
-/// The maximum bytes of all that isn't a group's section.
-const NOTES: usize = 24_000;
+/// The maximum bytes of all shards' drift, orders, manifests and images.
+const NOTES: usize = 16_000;
+
+/// The maximum number of shards that are named.
+const SHARDS: usize = 40;
 
 /// The text of a run, at most `limit` bytes.
 pub fn markdown(run: &Run<'_>, limit: usize) -> String {
@@ -72,16 +75,17 @@ pub fn markdown(run: &Run<'_>, limit: usize) -> String {
 
 /// Which shards it is about.
 fn identities(run: &Run<'_>) -> String {
-    let names: Vec<String> = run
-        .shards
-        .iter()
-        .filter_map(Shard::name)
-        .map(|name| code(&name))
-        .collect();
-    match &names[..] {
-        [] => String::new(),
-        names => format!("{}\n\n", names.join(", ")),
+    let named = run.shards.iter().filter_map(Shard::name);
+    let mut names: Vec<String> = named.map(|name| code(&name)).collect();
+    if names.is_empty() {
+        return String::new();
     }
+    let more = names.len().saturating_sub(SHARDS);
+    if more > 0 {
+        names.truncate(SHARDS);
+        names.push(format!("and {}", counted(more, "more shard")));
+    }
+    format!("{}\n\n", names.join(", "))
 }
 
 /// How an apply ended in each shard.
@@ -90,7 +94,7 @@ fn results(run: &Run<'_>) -> String {
         return String::new();
     }
     let mut text = String::new();
-    for shard in &run.shards {
+    for shard in run.shards.iter().take(SHARDS) {
         let Some(applied) = &shard.applied else {
             continue;
         };
@@ -187,9 +191,7 @@ fn alerts(run: &Run<'_>) -> String {
         lines.extend(notes::left_out(plan, style));
         lines.extend(notes::deletions(plan, style));
     }
-    while lines.last().is_some_and(String::is_empty) {
-        lines.pop();
-    }
+    let lines = within(trimmed(lines), FINDINGS);
     if lines.is_empty() {
         return String::new();
     }
@@ -221,6 +223,7 @@ fn findings(run: &Run<'_>, severity: Severity) -> String {
 fn folded_notes(run: &Run<'_>, shard: &Shard<'_>, plan: &Plan) -> String {
     let mut text = String::new();
     let plain = shard.style(Signs::Indented);
+    let room = NOTES / run.shards.len();
     let of = match &shard.label {
         Some(label) => format!(" of {}", html(label)),
         None => String::new(),
@@ -233,11 +236,11 @@ fn folded_notes(run: &Run<'_>, shard: &Shard<'_>, plan: &Plan) -> String {
             format!("Drift{of}")
         };
         let style = shard.style(Signs::Margin);
-        let lines = within(drift::lines(plan, style), NOTES / 2);
+        let lines = within(drift::lines(plan, style), room / 2);
         text.push_str(&details_of(&title, "diff", &lines, !is_plan));
     }
     let mut add = |title: &str, lines: Vec<String>| {
-        let lines = within(trimmed(lines), NOTES / 6);
+        let lines = within(trimmed(lines), room / 6);
         if !lines.is_empty() {
             let title = format!("{title}{of}");
             text.push_str(&details_of(&title, "text", &lines, false));
@@ -517,5 +520,106 @@ pub(super) fn done_to(action: Action) -> &'static str {
         Action::Adopt => "adopted",
         Action::Forget => "forgotten",
         Action::NoOp => "left as they are",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::source::SourceMap;
+    use crate::diagnostic::Diagnostic;
+    use crate::plan::change::{DriftKind, LeftOut};
+    use crate::report::testing::{change, drift, empty, replace};
+
+    /// A run with more of everything than fits.
+    fn crowded(sources: &SourceMap, shards: usize) -> Run<'_> {
+        let shards = (0..shards).map(|number| {
+            let mut plan = empty();
+            plan.shard = format!("shard-{number}");
+            for slot in 0..200 {
+                let group = format!("default/group-{}", slot / 4);
+                plan.drift.push(drift(&group, slot, DriftKind::Changed));
+                plan.drift.push(drift(&group, slot, DriftKind::Missing));
+                plan.changes.push(replace(&group, slot));
+                plan.left_out.push(LeftOut {
+                    address: format!("{group}/{slot}"),
+                    count: 1,
+                    why: "x".repeat(400),
+                });
+            }
+            plan.summary = Summary::of(&plan.changes, &[], 0);
+            let mut findings = Diagnostics::default();
+            for finding in 0..200 {
+                let text = format!("finding {finding} of {number}");
+                findings.push(Diagnostic::error(&text).detail("y".repeat(200)));
+                findings.push(Diagnostic::warning(text).detail("z".repeat(200)));
+            }
+            Shard {
+                identity: Some((plan.cluster.clone(), plan.shard.clone())),
+                label: Some(plan.shard.clone()),
+                planned: plan.summary,
+                plan: Some(plan),
+                findings,
+                sources,
+                applied: None,
+            }
+        });
+        Run {
+            subject: Subject::Plan,
+            shards: shards.collect(),
+            mend: None,
+        }
+    }
+
+    #[test]
+    fn nothing_makes_a_comment_too_long() {
+        let sources = SourceMap::default();
+        for shards in [1, 3, 100] {
+            let run = crowded(&sources, shards);
+            let text = markdown(&run, COMMENT);
+            assert!(text.len() <= COMMENT, "{shards}: {}", text.len());
+            assert!(text.contains("Left out, since the length is limited"));
+            let opened = text.matches("<details").count();
+            assert_eq!(text.matches("</details>").count(), opened);
+        }
+    }
+
+    #[test]
+    fn names_mean_nothing_to_markdown_and_html() {
+        let text = html("a|b `c` *d* <e> @f #1 [g](h) _i_ &amp;\n## j");
+        assert!(
+            !text.contains(['|', '`', '*', '<', '>', '@', '[', '_', '\n']),
+            "{text}"
+        );
+        assert!(!text.contains("&amp;"), "{text}");
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_any_in_it() {
+        let lines = ["a".to_owned(), "````".to_owned(), "``` ``".to_owned()];
+        assert!(fenced("diff", &lines).starts_with("`````diff\na\n````\n"));
+        assert!(fenced("diff", &[]).starts_with("```diff\n"));
+    }
+
+    #[test]
+    fn what_destroys_comes_first() {
+        let sources = SourceMap::default();
+        let mut run = crowded(&sources, 1);
+        let plan = run.shards[0].plan.as_mut().unwrap();
+        plan.changes = vec![
+            change(
+                "default/a",
+                0,
+                Action::Update,
+                crate::plan::change::Reason::Changed,
+            ),
+            replace("default/b", 0),
+        ];
+        let text = markdown(&run, COMMENT);
+        let at = |group: &str| {
+            text.find(&format!("<summary><code>{group}</code>"))
+                .unwrap()
+        };
+        assert!(at("shard-0:default/b") < at("shard-0:default/a"));
     }
 }
