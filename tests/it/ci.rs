@@ -17,7 +17,7 @@ const KEY: &str = "nstance-key-1-00000000000000000000000000000000000000000000000
 
 const PROGRAMS: [(&str, &str); 4] = [
     ("gh", include_str!("data/ci/gh")),
-    ("glab", include_str!("data/ci/glab")),
+    ("apt-get", include_str!("data/ci/apt-get")),
     ("jq", include_str!("data/ci/jq")),
     ("curl", include_str!("data/ci/curl")),
 ];
@@ -83,7 +83,7 @@ impl Service {
         harness.write("store/nstance", program);
         for name in [
             "programs/gh",
-            "programs/glab",
+            "programs/apt-get",
             "programs/jq",
             "programs/curl",
             "store/nstance",
@@ -595,7 +595,8 @@ impl Service {
             ("CI_PROJECT_ID", "12"),
             ("NSTANCE_ID_TOKEN", "a token"),
             ("NSTANCE_STATE_KEY", KEY),
-            ("NSTANCE_RELEASES", "https://example.com/releases"),
+            ("NSTANCE_RELEASES", "https://gitlab.example/releases"),
+            ("CI_API_V4_URL", "https://gitlab.example/api/v4"),
             (
                 "NSTANCE_PLAN_ROLE",
                 "arn:aws:iam::111122223333:role/nstance-plan",
