@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use super::diagnostic;
 use super::review::{Run, Shard, Subject};
 use super::text::groups::{self, BlockText, GroupText};
-use super::text::{Signs, Style, drift, notes, rollout};
+use super::text::{Signs, Style, drift, notes, rollout, to_do};
 use crate::diagnostic::{Diagnostics, Severity, counted};
 use crate::plan::change::{Action, Plan, Summary};
 use crate::sensitivity::cover::covered;
@@ -110,7 +110,7 @@ type Column = (&'static str, fn(&Summary) -> usize);
 
 /// The columns of the table; those without a count are omitted.
 const COLUMNS: [Column; 7] = [
-    ("add", |it| it.create),
+    ("create", |it| it.create),
     ("change", |it| it.update),
     ("replace", |it| it.replace),
     ("destroy", |it| it.delete),
@@ -310,20 +310,6 @@ fn shard_sections(run: &Run<'_>, shard: &Shard<'_>, plan: &Plan) -> Vec<Section>
 
 /// `default/web: 3 to replace (a change of userdata forces replacement)`
 fn title(group: &GroupText, is_held_back: bool) -> String {
-    let summary = &group.summary;
-    let words = [
-        (summary.delete, "destroy"),
-        (summary.replace, "replace"),
-        (summary.update, "change"),
-        (summary.create, "add"),
-        (summary.adopt, "adopt"),
-        (summary.forget, "forget"),
-    ];
-    let words: Vec<String> = words
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} to {word}"))
-        .collect();
     let mut reasons: Vec<&str> = Vec::new();
     for reason in group.blocks.iter().flat_map(|block| &block.reasons) {
         if !reasons.contains(&&**reason) {
@@ -343,7 +329,7 @@ fn title(group: &GroupText, is_held_back: bool) -> String {
     format!(
         "{}: {held_back}{}{reasons}",
         code(&group.group),
-        words.join(", ")
+        to_do(&group.summary)
     )
 }
 

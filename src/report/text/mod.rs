@@ -303,6 +303,16 @@ fn rest_line(blocks: &[Block<'_>], changes: &[Change]) -> String {
             summary.count(change.action);
         }
     }
+    format!(
+        "  … and {} in {} ({}); --json has all",
+        counted(count, "more change"),
+        counted(groups.len(), "group"),
+        to_do(&summary)
+    )
+}
+
+/// `2 to replace, 3 to destroy`
+pub(super) fn to_do(summary: &Summary) -> String {
     let words = [
         (summary.create, "create"),
         (summary.update, "change"),
@@ -311,17 +321,9 @@ fn rest_line(blocks: &[Block<'_>], changes: &[Change]) -> String {
         (summary.adopt, "adopt"),
         (summary.forget, "forget"),
     ];
-    let words: Vec<String> = words
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} to {word}"))
-        .collect();
-    format!(
-        "  … and {} in {} ({}); --json has all",
-        counted(count, "more change"),
-        counted(groups.len(), "group"),
-        words.join(", ")
-    )
+    let words = words.iter().filter(|(count, _)| *count > 0);
+    let words = words.map(|(count, word)| format!("{count} to {word}"));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// The message that nothing changes, by mode.
