@@ -178,6 +178,10 @@ fn apply(globals: &Globals, purpose: Purpose, request: &Request<'_>) -> Ending {
     }
     reports.around(Subject::Apply, || {
         let mut fleet = Fleet::load(globals, purpose)?;
+        let pages = page::paths(&fleet, request.html)?;
+        let html = pages.iter().flatten().map(PathBuf::as_path);
+        let plans = request.plans.iter().map(PathBuf::as_path);
+        reports.check_files(&fleet, plans, html)?;
         let (code, ends) = apply_all(&mut fleet, request)?;
         let found = fleet.shards.iter().enumerate();
         let mut ends = ends.into_iter();

@@ -51,6 +51,7 @@ pub fn run(globals: &Globals, command: &DriftCommand) -> Ending {
 
 fn look(globals: &Globals, command: &DriftCommand, subject: Subject) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
+    command.reports.check_files(&fleet, [], [])?;
     let shape = PlanArgs::of(&command.target, &[], Mode::Normal);
     let chosen = fleet.select(shape.asked())?;
     let mut all: Vec<Found> = fleet.shards.iter().map(|_| Found::default()).collect();

@@ -77,6 +77,9 @@ fn plan_all(globals: &Globals, command: &PlanCommand) -> Ending {
     };
     let mut all: Vec<Found> = fleet.shards.iter().map(|_| Found::default()).collect();
     let pages = page::paths(&fleet, command.html.as_deref())?;
+    let plans = files.iter().flatten().map(PathBuf::as_path);
+    let html = pages.iter().flatten().map(PathBuf::as_path);
+    command.reports.check_files(&fleet, plans, html)?;
     let mut summaries = vec![None; fleet.shards.len()];
     let prints_text = command.reports.prints_text() && !globals.json;
     let code = fleet.each(command.reports.form(globals), |index, session| {

@@ -11,6 +11,7 @@ use super::keys::Keyrings;
 use super::plan::{self, exit_code};
 use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files;
+use super::reports::Reports;
 use super::selection::{AddressArgs, Selection};
 use super::session::Session;
 use super::{Ending, Globals, console, exit, output, page, unplaced};
@@ -49,6 +50,8 @@ pub fn run(globals: &Globals, command: &Report) -> Ending {
         ..command.shape.asked()
     })?;
     let paths = plan_files::paths_of(&fleet, &command.html, page::FILES)?;
+    let html = paths.iter().map(PathBuf::as_path);
+    Reports::default().check_files(&fleet, [], html)?;
     let mut written: Vec<&Path> = Vec::new();
     let form = Form::Plain.documents_or(globals.json);
     let code = fleet.each(form, |index, session| {
@@ -86,6 +89,7 @@ fn saved_plan(globals: &Globals, path: &Path, html: &Path) -> Result<u8, Failure
         .map_err(|error| Failure::plan_file(path, &error))?;
     redact::know(secrets(&plan));
     let html = plan_files::named(html, &plan.cluster, &plan.shard);
+    output::check_report(&html)?;
     page::write_saved(&plan, &html)?;
     if globals.json {
         console::print_json(&document(&html, &plan.summary, &json!([])));

@@ -4,6 +4,8 @@
 //! and what GitHub Actions reads. Must not: plan, or decide an exit code but for a file that can't
 //! be written.
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::Write as _;
@@ -21,6 +23,7 @@ use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Plan, Summary};
 use crate::redact;
+use crate::report::diagnostic;
 use crate::report::github::{self, Repository};
 use crate::report::junit;
 use crate::report::markdown::{self, markdown};
@@ -37,6 +40,35 @@ pub struct Reports {
     /// FORMAT=FILE, such as markdown=plan.md; a FILE of - is standard output.
     #[arg(long, value_name = "FORMAT=FILE")]
     report: Vec<ReportFile>,
+    /// Whether the files were checked, and one can't be used.
+    #[arg(skip)]
+    unusable: Cell<bool>,
+}
+
+/// The files of configurations, which no report may replace.
+struct Sources(HashSet<PathBuf>);
+
+impl Sources {
+    fn of<'s>(sources: impl Iterator<Item = &'s SourceMap>) -> Self {
+        let files = sources.flat_map(SourceMap::files);
+        Self(files.map(|name| place(Path::new(name))).collect())
+    }
+
+    /// Fails if a file of the configuration, a saved plan, a state or a key has this name, or if the
+    /// file can't be written.
+    fn check(&self, path: &Path) -> Result<(), Failure> {
+        if self.0.contains(&place(path)) {
+            let name = path.display();
+            let what = format!("will not overwrite {name}: a file of the configuration");
+            return Err(Failure::say(what));
+        }
+        output::check_report(path)
+    }
+}
+
+/// A path by which the same file is the same, as far as it exists.
+fn place(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// The format of a result.
@@ -142,7 +174,7 @@ impl Reports {
 
     /// Runs a command, and reports its failure if it stops before it found anything.
     pub fn around(&self, subject: Subject, run: impl FnOnce() -> Ending) -> Ending {
-        self.check(subject)?;
+        self.check_formats(subject)?;
         if self.format == Some(Format::Github) {
             console::print(&format!("::stop-commands::{}\n", token()));
         }
@@ -153,14 +185,23 @@ impl Reports {
                 subject,
                 shards: shards.collect(),
                 mend: None,
+                link: link(),
             };
-            // What can't be written is less than what failed.
-            let _ = self.write(&run, failures.code());
+            if let Err(failure) = self.write(&run, failures.code()) {
+                let findings = diagnostic::render(&failure.findings, &SourceMap::default(), false);
+                console::error(&findings);
+            }
         })
     }
 
-    fn check(&self, subject: Subject) -> Result<(), Failures> {
+    fn check_formats(&self, subject: Subject) -> Result<(), Failures> {
         let files = self.report.iter().map(|report| report.format);
+        let printed = self.report.iter().filter(|it| it.file.as_os_str() == "-");
+        if printed.count() + usize::from(!self.prints_text()) > 1 {
+            let finding = Diagnostic::error("standard output has room for one report")
+                .hint("Write the others to files: --report FORMAT=FILE");
+            return Err(Failure::new(finding).into());
+        }
         let mut all = self.format.into_iter().chain(files);
         let Some(format) = all.find(|format| !format.fits(subject)) else {
             return Ok(());
@@ -174,6 +215,41 @@ impl Reports {
         let finding = Diagnostic::error(format!("`{command}` has no format `{name}`"))
             .hint(format!("its formats: {}", fitting.join(", ")));
         Err(Failure::new(finding).into())
+    }
+
+    /// Checks the files of reports before anything is done. `pages` are further reports of the
+    /// command, `others` its other files.
+    ///
+    /// Fails if two results would have one file, if one is part of the configuration, or if one
+    /// can't be written.
+    pub fn check_files<'p>(
+        &'p self,
+        fleet: &Fleet<'_>,
+        others: impl IntoIterator<Item = &'p Path>,
+        pages: impl IntoIterator<Item = &'p Path>,
+    ) -> Result<(), Failure> {
+        let sources = fleet.shards.iter().map(|session| &session.loaded.sources);
+        let sources = Sources::of(sources);
+        let mut seen: HashSet<PathBuf> = others.into_iter().map(place).collect();
+        let reports = self.files().map(|report| &*report.file);
+        let checked = pages.into_iter().chain(reports).try_for_each(|path| {
+            if !seen.insert(place(path)) {
+                let name = path.display();
+                return Err(Failure::say(format!(
+                    "two results would have one file: {name}"
+                )));
+            }
+            sources.check(path)
+        });
+        self.unusable.set(checked.is_err());
+        checked
+    }
+
+    /// The reports for files.
+    fn files(&self) -> impl Iterator<Item = &ReportFile> {
+        self.report
+            .iter()
+            .filter(|report| report.file.as_os_str() != "-")
     }
 
     /// Writes all reports of a finished run; returns its exit code.
@@ -204,6 +280,7 @@ impl Reports {
             subject,
             shards: shards.collect(),
             mend,
+            link: link(),
         };
         match self.write(&run, code) {
             Ok(()) => code,
@@ -223,11 +300,21 @@ impl Reports {
         {
             console::print_report(&rendered(run, format));
         }
+        if self.unusable.get() {
+            return Ok(());
+        }
+        // Without a valid configuration, the files weren't checked before.
+        let sources = Sources::of(run.shards.iter().map(|shard| shard.sources));
         for report in &self.report {
+            // Its counts can't say that planning failed.
+            if report.format == Format::Gitlab && !run.is_planned() {
+                continue;
+            }
             let text = redact::text(&rendered(run, report.format)).into_owned();
             if report.file.as_os_str() == "-" {
                 console::print_report(&text);
             } else {
+                sources.check(&report.file)?;
                 output::write(&report.file, &text)?;
             }
         }
@@ -281,6 +368,18 @@ fn rendered(run: &Run<'_>, format: Format) -> String {
         Format::Gitlab => pretty(run.gitlab()),
         Format::Junit => junit::junit(run),
     }
+}
+
+/// The URL of the job that runs this, on GitHub and GitLab.
+fn link() -> Option<String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let on_github = || {
+        let server = variable("GITHUB_SERVER_URL")?;
+        let repository = variable("GITHUB_REPOSITORY")?;
+        let run = variable("GITHUB_RUN_ID")?;
+        Some(format!("{server}/{repository}/actions/runs/{run}"))
+    };
+    on_github().or_else(|| variable("CI_JOB_URL"))
 }
 
 /// Appends to the file that a variable of GitHub Actions names, if it is set.

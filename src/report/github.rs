@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::markdown::done_to;
 use super::review::{Run, Subject};
-use super::text::Signs;
 use super::text::groups::{self, GroupText};
+use super::text::{self, Signs, notes};
 use crate::diagnostic::{Severity, counted};
 use crate::plan::change::{Action, DriftKind};
 use crate::sensitivity::cover::covered;
@@ -54,6 +54,7 @@ struct Place {
 /// The annotations of a run, one a line, worst first, at most ten.
 pub fn annotations(run: &Run<'_>, repository: Option<Repository<'_>>) -> String {
     let mut all = findings(run);
+    all.extend(refusals(run));
     all.extend(undone(run));
     all.extend(drift(run));
     all.extend(changes(run));
@@ -63,11 +64,7 @@ pub fn annotations(run: &Run<'_>, repository: Option<Repository<'_>>) -> String 
     all.truncate(MOST - 1);
     let mut verdict = run.verdict();
     if more > 0 {
-        let _ = write!(
-            verdict,
-            " ({} in the job summary)",
-            counted(more, "more note")
-        );
+        let _ = write!(verdict, " (and {more} more: see the job summary)");
     }
     all.push(Annotation {
         level: Level::Notice,
@@ -123,6 +120,42 @@ fn findings(run: &Run<'_>) -> Vec<Annotation> {
             }
         })
         .collect()
+}
+
+/// What apply refuses without an option, and what it holds back.
+fn refusals(run: &Run<'_>) -> Vec<Annotation> {
+    if matches!(run.subject, Subject::OF_RECORD | Subject::Apply) {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for shard in &run.shards {
+        let Some(plan) = &shard.plan else { continue };
+        let style = shard.style(Signs::Indented);
+        for (level, title, lines) in [
+            (
+                Level::Error,
+                "Apply refuses this plan without an option",
+                notes::deletions(plan, style),
+            ),
+            (
+                Level::Warning,
+                "Apply holds changes back",
+                text::held_back_lines(plan, style),
+            ),
+        ] {
+            let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+            let message = lines.join("\n");
+            if !message.trim().is_empty() {
+                found.push(Annotation {
+                    level,
+                    title: title.to_owned(),
+                    message: message.trim().to_owned(),
+                    place: None,
+                });
+            }
+        }
+    }
+    found
 }
 
 /// The changes that an apply didn't make.
@@ -215,7 +248,7 @@ fn of_group(group: &GroupText) -> Vec<Annotation> {
         let what = format!("{count} of {name} will be {}", done_to(actions[0]));
         found.push(Annotation {
             level,
-            message: reasons.map_or_else(|| what.clone(), |reason| format!("{what}: {reason}")),
+            message: reasons.map_or_else(|| what.clone(), Clone::clone),
             title: what,
             place: place.and_then(parsed),
         });

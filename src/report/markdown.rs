@@ -4,12 +4,13 @@
 //! summary first, groups folded, userdata as diffs. Must not: exceed the length, or omit something
 //! without saying so.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::diagnostic;
 use super::review::{Run, Shard, Subject};
 use super::text::groups::{self, BlockText, GroupText};
-use super::text::{Signs, Style, drift, notes, rollout, to_do};
+use super::text::{Signs, Style, drift, held_back_lines, notes, rollout, to_do};
 use crate::diagnostic::{Diagnostics, Severity, counted};
 use crate::plan::change::{Action, Plan, Summary};
 use crate::sensitivity::cover::covered;
@@ -62,8 +63,8 @@ pub fn markdown(run: &Run<'_>, limit: usize) -> String {
     let _ = write!(tail, "\n{}\n", footer(run));
     let room = limit.saturating_sub(head.len() + tail.len() + 400);
     let everything = match run.subject {
-        Subject::Plan => "`nstance show PLANFILE` prints everything of a saved plan.",
-        Subject::Drift { .. } => "`nstance drift` prints everything.",
+        Subject::Plan => "`nstance show --json PLANFILE` and the page have everything.",
+        Subject::Drift { .. } => "`nstance drift --json` has everything.",
         Subject::Apply => "The log has everything.",
     };
     let (text, note) = fitted(&sections, room, everything);
@@ -125,8 +126,17 @@ fn table(run: &Run<'_>) -> String {
         return String::new();
     }
     let mut rows: Vec<(String, Summary)> = Vec::new();
+    let mut undone: BTreeMap<String, usize> = BTreeMap::new();
     for shard in &run.shards {
         let Some(plan) = &shard.plan else { continue };
+        let applied = shard.applied.iter();
+        for change in applied.flat_map(|applied| &applied.undone) {
+            let group = change
+                .address
+                .rsplit_once('/')
+                .map_or("", |(group, _)| group);
+            *undone.entry(group.to_owned()).or_default() += 1;
+        }
         let style = shard.style(Signs::Margin);
         let all = plan.changes.iter().map(|change| (change, false));
         let held = plan.held_back.iter().map(|change| (change, true));
@@ -151,6 +161,19 @@ fn table(run: &Run<'_>) -> String {
     if rows.is_empty() {
         return String::new();
     }
+    // What a reader must not miss comes first.
+    rows.sort_by_key(|(_, counts)| {
+        let worst = [
+            counts.delete,
+            counts.replace,
+            counts.held_back,
+            counts.forget,
+        ];
+        worst
+            .iter()
+            .position(|count| *count > 0)
+            .unwrap_or(worst.len())
+    });
     let columns: Vec<&Column> = COLUMNS
         .iter()
         .filter(|(_, count)| rows.iter().any(|(_, summary)| count(summary) > 0))
@@ -159,8 +182,12 @@ fn table(run: &Run<'_>) -> String {
     for (name, _) in &columns {
         let _ = write!(text, " {name} |");
     }
+    let has_undone = !undone.is_empty();
+    if has_undone {
+        text.push_str(" not done |");
+    }
     text.push_str("\n| --- |");
-    text.push_str(&" ---: |".repeat(columns.len()));
+    text.push_str(&" ---: |".repeat(columns.len() + usize::from(has_undone)));
     text.push('\n');
     for (group, summary) in rows.iter().take(ROWS) {
         let _ = write!(text, "| {} |", code(group));
@@ -172,6 +199,10 @@ fn table(run: &Run<'_>) -> String {
                 }
             }
         }
+        if has_undone {
+            let count = undone.get(group).map_or_else(String::new, usize::to_string);
+            let _ = write!(text, " {count} |");
+        }
         text.push('\n');
     }
     if rows.len() > ROWS {
@@ -179,17 +210,24 @@ fn table(run: &Run<'_>) -> String {
         let _ = writeln!(text, "\n… and {more}.");
     }
     text.push('\n');
+    if rows.iter().any(|(_, counts)| counts.replace > 0) {
+        text.push_str("A replacement counts as one to add and one to destroy.\n\n");
+    }
     text
 }
 
-/// What apply refuses, and what isn't planned.
+/// What isn't planned, what apply refuses, and what it holds back.
 fn alerts(run: &Run<'_>) -> String {
+    if run.subject == Subject::OF_RECORD {
+        return String::new();
+    }
     let mut lines = Vec::new();
     for shard in &run.shards {
         let Some(plan) = &shard.plan else { continue };
         let style = shard.style(Signs::Indented);
         lines.extend(notes::left_out(plan, style));
         lines.extend(notes::deletions(plan, style));
+        lines.extend(held_back_lines(plan, style));
     }
     let lines = within(trimmed(lines), FINDINGS);
     if lines.is_empty() {
@@ -238,6 +276,9 @@ fn folded_notes(run: &Run<'_>, shard: &Shard<'_>, plan: &Plan) -> String {
         let style = shard.style(Signs::Margin);
         let lines = within(drift::lines(plan, style), room / 2);
         text.push_str(&details_of(&title, "diff", &lines, !is_plan));
+    }
+    if run.subject == Subject::OF_RECORD {
+        return text;
     }
     let mut add = |title: &str, lines: Vec<String>| {
         let lines = within(trimmed(lines), room / 6);
@@ -436,7 +477,9 @@ fn footer(run: &Run<'_>) -> String {
         facts.push(format!("serial {}", plan.serial));
     }
     facts.extend(plans.first().map(|plan| plan.created_at.to_string()));
-    format!("<sub>{}</sub>", html(&facts.join(", ")))
+    let link = run.link.iter().map(|link| format!(" · [job]({link})"));
+    let link = link.collect::<String>();
+    format!("<sub>{}{link}</sub>", html(&facts.join(", ")))
 }
 
 /// A folded part with lines in a fence.
@@ -554,6 +597,7 @@ mod tests {
             subject: Subject::Plan,
             shards: shards.collect(),
             mend: None,
+            link: None,
         }
     }
 

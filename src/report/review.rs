@@ -22,6 +22,8 @@ pub struct Run<'a> {
     pub shards: Vec<Shard<'a>>,
     /// The commands that mend the drift.
     pub mend: Option<String>,
+    /// The URL of the CI job.
+    pub link: Option<String>,
 }
 
 /// What a run did.
@@ -153,6 +155,11 @@ impl Run<'_> {
     /// Whether there was an error.
     pub(super) fn failed(&self) -> bool {
         self.shards.iter().any(Shard::failed)
+    }
+
+    /// Whether every shard has a plan.
+    pub fn is_planned(&self) -> bool {
+        self.shards.iter().all(|shard| shard.plan.is_some())
     }
 
     /// The number of findings of a severity.

@@ -237,6 +237,8 @@ struct Actions<'s> {
     passed: bool,
     log: String,
     roles: Vec<String>,
+    /// The outputs of steps with an id: `ID.outputs.NAME`.
+    outputs: BTreeMap<String, String>,
 }
 
 impl Actions<'_> {
@@ -255,6 +257,17 @@ impl Actions<'_> {
     fn value(&self, name: &str) -> String {
         if let Some(name) = name.strip_prefix("env.") {
             return self.environment.get(name).cloned().unwrap_or_default();
+        }
+        if let Some(file) = name.strip_prefix("hashFiles('") {
+            let path = self.folder.join(file.trim_end_matches("')"));
+            return if path.exists() {
+                "a digest".to_owned()
+            } else {
+                String::new()
+            };
+        }
+        if let Some(output) = name.strip_prefix("steps.") {
+            return self.outputs.get(output).cloned().unwrap_or_default();
         }
         let known = self.context.get(name);
         known
@@ -284,7 +297,7 @@ impl Actions<'_> {
                     }
                 };
                 let of = |side: &str| match side.trim() {
-                    "''" => String::new(),
+                    text if text.starts_with('\'') => text.trim_matches('\'').to_owned(),
                     name => self.value(name),
                 };
                 (of(left) == of(right)) == equal
@@ -311,6 +324,14 @@ impl Actions<'_> {
                 "an expression in a script is an injection: {script}"
             );
             self.script(script, step["shell"].as_str());
+            let outputs = self.service.harness.read("runner/GITHUB_OUTPUT");
+            for line in String::from_utf8(outputs).unwrap().lines() {
+                if let (Some((name, value)), Some(id)) = (line.split_once('='), step["id"].as_str())
+                {
+                    self.outputs
+                        .insert(format!("{id}.outputs.{name}"), value.to_owned());
+                }
+            }
         } else {
             self.action(step["uses"].as_str().unwrap(), &step["with"]);
         }
@@ -411,7 +432,9 @@ impl Service {
             ("github.repository", "shop/fleet"),
             ("github.token", "token"),
             ("secrets.NSTANCE_STATE_KEY", KEY),
-            ("secrets.NSTANCE_STATE_PASSWORD", "password"),
+            ("github.actor", "ana"),
+            ("secrets.NSTANCE_PLAN_PASSWORD", "password"),
+            ("secrets.NSTANCE_APPLY_PASSWORD", "password"),
         ];
         let context = context.map(|(name, value)| (name, value.to_owned()));
         let environment = [
@@ -429,6 +452,7 @@ impl Service {
             passed: true,
             log: String::new(),
             roles: Vec::new(),
+            outputs: BTreeMap::new(),
         };
         assert_eq!(
             file["permissions"],
@@ -547,16 +571,16 @@ fn github_holds_plans_to_the_policy() {
 
 #[test]
 fn github_keeps_one_issue_about_drift() {
-    let service = Service::new();
+    let mut service = Service::new();
     service.ok("apply --auto-approve");
-    let night = || service.github("drift", "", "").unwrap();
-    let job = night();
+    let night = |service: &Service| service.github("drift", "", "").unwrap();
+    let job = night(&service);
     assert!(job.passed, "{}", job.log);
     service.ok("sim set-tag default/jobs/0 CostCenter=42");
-    assert!(night().passed, "that is known");
+    assert!(night(&service).passed, "that is known");
     service.ok("sim set-tag default/web/1 Owner=someone");
     for _ in 0..2 {
-        let job = night();
+        let job = night(&service);
         assert!(!job.passed);
         let issues = service.stored("issues");
         assert_eq!(issues.len(), 1);
@@ -565,8 +589,12 @@ fn github_keeps_one_issue_about_drift() {
         assert!(job.folder.join("drift.xml").exists());
     }
     service.ok("apply --auto-approve --target default/web");
-    let job = night();
+    let job = night(&service);
     assert!(job.passed, "{}", job.log);
+    assert!(service.stored("issues").is_empty());
+    // What can't be planned is no drift.
+    service.edit("\"size\": 3", "\"size\": \"{{ .Nope }}\"");
+    assert!(!night(&service).passed);
     assert!(service.stored("issues").is_empty());
 }
 

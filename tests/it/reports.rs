@@ -50,8 +50,14 @@ fn a_plan_for_github() {
     let harness = changed();
     harness.write("summary.md", "before\n");
     let words = "plan --format github";
+    let link = [
+        ("GITHUB_SERVER_URL", "https://github.example"),
+        ("GITHUB_REPOSITORY", "shop/fleet"),
+        ("GITHUB_RUN_ID", "42"),
+    ];
     let mut command = harness.command(words);
     command
+        .envs(link)
         .env("GITHUB_STEP_SUMMARY", harness.path("summary.md"))
         .env("GITHUB_OUTPUT", harness.path("outputs"))
         .env("GITHUB_WORKSPACE", harness.path("").parent().unwrap());
@@ -66,6 +72,7 @@ fn a_plan_for_github() {
         summary.starts_with("before\n<!-- nstance plan -->\n### Plan: "),
         "{summary}"
     );
+    assert!(summary.contains("[job](https://github.example/shop/fleet/actions/runs/42)"));
     assert_snapshot!(String::from_utf8(harness.read("outputs")).unwrap());
 }
 
@@ -164,9 +171,59 @@ fn a_format_that_a_command_lacks_is_refused() {
     ] {
         assert_snapshot!(harness.run(words));
     }
-    let ended = harness.run("plan --report markdown=missing/plan.md");
-    assert_eq!(ended.code, Some(1), "{ended}");
-    assert!(ended.stderr.contains("there is no such folder"), "{ended}");
+}
+
+#[test]
+fn no_report_replaces_what_is_needed() {
+    let harness = Harness::with(TWO);
+    harness.give_key();
+    harness.ok("plan --out saved.plan");
+    let files = harness.files();
+    for (words, why) in [
+        (
+            "plan --report markdown=missing/plan.md",
+            "there is no such folder",
+        ),
+        (
+            "plan --report markdown=nstance.jsonc",
+            "a file of the configuration",
+        ),
+        ("plan --html ./nstance.jsonc", "a file of the configuration"),
+        ("plan --report json=saved.plan", "a saved plan"),
+        ("plan --html .nstance/key", "a key"),
+        ("plan --html a.html --report markdown=a.html", "two results"),
+        ("plan --out a --html a", "two results"),
+        ("report saved.plan --html saved.plan", "a saved plan"),
+        (
+            "drift --report text=nstance.jsonc",
+            "a file of the configuration",
+        ),
+        (
+            "plan --format markdown --report json=-",
+            "room for one report",
+        ),
+        // Nothing is applied whose result can't be written.
+        (
+            "apply --auto-approve --report markdown=missing/plan.md",
+            "there is no such folder",
+        ),
+        ("apply saved.plan --report json=saved.plan", "two results"),
+    ] {
+        let ended = harness.run(words);
+        assert_eq!(ended.code, Some(1), "{ended}");
+        let text = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(text.contains(why), "{ended}");
+        assert_eq!(harness.files(), files, "{ended}");
+    }
+    // An invalid configuration isn't replaced by its errors either.
+    harness.edit("\"small\"", "17");
+    let config = harness.read("nstance.jsonc");
+    let ended = harness.run("plan --report markdown=nstance.jsonc");
+    assert!(
+        ended.stderr.contains("a file of the configuration"),
+        "{ended}"
+    );
+    assert!(harness.read("nstance.jsonc") == config);
 }
 
 /// A word that has nothing to do with a slot's number.
@@ -246,4 +303,26 @@ fn several_shards_make_one_comment() {
         "{ended}"
     );
     assert_snapshot!(String::from_utf8(harness.read("drift.xml")).unwrap());
+}
+
+#[test]
+fn what_apply_refuses_is_an_error_of_the_plan() {
+    let harness = Harness::with(TWO);
+    harness.edit(
+        "\"groups\"",
+        "\"destroy_budget\": { \"count\": 0, \"percent\": 0 },\n  \"groups\"",
+    );
+    harness.edit(
+        "\"instance_type\": \"large\"",
+        "\"instance_type\": \"large\", \"protect\": true",
+    );
+    harness.ok("apply --auto-approve");
+    harness.edit("\"size\": 3", "\"size\": 1");
+    harness.edit("\"debian-13\"", "\"debian-12\"");
+    let mut ended = harness.ok("plan --format github --report markdown=plan.md");
+    ended.stdout = without_token(&ended.stdout);
+    let at = ended.stdout.find("::TOKEN::").unwrap();
+    assert_snapshot!(&ended.stdout[at..]);
+    let text = String::from_utf8(harness.read("plan.md")).unwrap();
+    assert!(text.contains("--allow-replace default/db"), "{text}");
 }

@@ -171,7 +171,10 @@ impl<'p> Blocks<'p> {
     /// The different reasons of each group; not more than a list needs.
     pub(super) fn reasons(&self) -> BTreeMap<&str, Vec<String>> {
         let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for block in self.changes.iter().chain(&self.held_back) {
+        let mut blocks: Vec<&Block<'_>> = self.changes.iter().chain(&self.held_back).collect();
+        // Why instances are deleted matters most.
+        blocks.sort_by_key(|block| block.first.action != Action::Delete);
+        for block in blocks {
             let own = reasons.entry(block.first.address.group.as_str());
             let (own, why) = (own.or_default(), why(block));
             if !why.is_empty() && own.len() < MOST_REASONS && !own.contains(&why) {

@@ -96,8 +96,8 @@ pub fn mend<'p>(
     }
     if others {
         Some(format!(
-            "To restore what is configured: `nstance plan{given}`; to record what is there: \
-             `nstance plan{given} --refresh-only`"
+            "`nstance plan{given}` shows what restores the configuration; \
+             `nstance plan{given} --refresh-only` shows what records it as it is"
         ))
     } else {
         duplicates.then(|| {

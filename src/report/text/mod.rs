@@ -187,6 +187,24 @@ pub(super) fn held_back_heading(changes: &[Change], cause: HoldBack, style: Styl
     )
 }
 
+/// What is held back, by cause, and the options that release it; without the changes themselves.
+pub(super) fn held_back_lines(plan: &Plan, style: Style<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for cause in [HoldBack::Protect, HoldBack::Link, HoldBack::Opportunistic] {
+        let changes = plan.held_back.iter();
+        let changes: Vec<Change> = changes
+            .filter(|change| change.held_back_by() == cause)
+            .cloned()
+            .collect();
+        if !changes.is_empty() {
+            let heading = held_back_heading(&changes, cause, style);
+            lines.push(heading.trim_end_matches(':').to_owned());
+            lines.extend(how_to_release(&changes, cause, style));
+        }
+    }
+    lines
+}
+
 /// When held back changes are made, and the option that releases them.
 pub(super) fn how_to_release(changes: &[Change], cause: HoldBack, style: Style<'_>) -> Vec<String> {
     let groups: BTreeSet<&str> = changes
