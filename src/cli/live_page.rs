@@ -17,6 +17,7 @@ use super::session::Session;
 use crate::apply::driver::Applied;
 use crate::apply::engine::{GroupStage, GroupStatus, Progress, Starts, Step, TaskEnd};
 use crate::apply::steps::Start;
+use crate::config::model::CanaryPause;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::Plan;
 use crate::report::html::Page;
@@ -322,8 +323,20 @@ impl Run {
                 stage,
                 detail,
             } => {
-                self.stage(&plan.groups[*group].name, *stage, detail, live);
+                let planned = &plan.groups[*group];
+                let pause = planned.rollout.as_ref().and_then(|it| it.canary_pause);
+                let promote = format!("until `nstance rollout promote {}`", planned.name);
+                let detail = match (stage, pause) {
+                    (GroupStage::CanaryPause, Some(CanaryPause::For(pause))) => {
+                        format!("until {}, or {promote}", now.after(pause))
+                    }
+                    (GroupStage::CanaryPause, _) => promote,
+                    _ => detail.clone(),
+                };
+                self.stage(&planned.name, *stage, &detail, live);
             }
+            // The pause began with all that is to be said of it.
+            Progress::Rolls { status, .. } if status.stage == GroupStage::CanaryPause => {}
             Progress::Rolls { group, status } => {
                 let wait = status.wait.as_ref();
                 let wait = wait.map(|it| format!("waiting since {} for {}", it.since, it.what));

@@ -177,9 +177,9 @@ pub(super) fn live(live: &Live, html: &mut Html) {
             .number(group.done);
         html.text(" of ").number(group.total);
         html.markup(if group.failed > 0 {
-            "<td class=bad>"
+            "<td class=\"fails bad\">"
         } else {
-            "<td>"
+            "<td class=fails>"
         });
         html.number(group.failed).markup("<td>").text(&group.status);
     }
