@@ -3,11 +3,11 @@
 //! In: a store, a plan and its outcome. Out: writes; the rollout that an earlier apply left open; the
 //! plan of the way back. Must not: ask a cloud, or change a plan.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use nstance_state::{
-    ApplyId, NewApply, NewRollout, Rollout as StoredRollout, RolloutId, RolloutStatus, StateError,
-    Store, Write,
+    ApplyId, NewApply, NewRollout, Record, Rollout as StoredRollout, RolloutId, RolloutStatus,
+    Snapshot, StateError, Store, Write,
 };
 
 use super::driver::Applied;
@@ -15,7 +15,7 @@ use super::protocol::Outcome;
 use super::rollback;
 use crate::clock::Timestamp;
 use crate::config::model::OnFailure;
-use crate::plan::change::{Mode, Plan, PlannedGroup};
+use crate::plan::change::{Action, Mode, Plan, PlannedGroup};
 use crate::plan::inputs::Options;
 use crate::plan::rollout::is_limited;
 
@@ -26,6 +26,39 @@ pub struct OpenRollout {
     pub stored: StoredRollout,
     /// Its plan.
     pub plan: Plan,
+    /// The ids of the instances whose changes are done.
+    pub done: HashSet<String>,
+}
+
+/// The ids of the instances whose changes are done: of those that take turns as the rollout says, of
+/// the others as the record shows.
+pub fn done_instances(stored: &StoredRollout, plan: &Plan, snapshot: &Snapshot) -> HashSet<String> {
+    let (mut done, mut open) = (HashSet::new(), HashSet::new());
+    for slot in &stored.slots {
+        let is_done = slot.stage == "done";
+        let known = if is_done { &mut done } else { &mut open };
+        known.insert(slot.instance_id.clone());
+    }
+    let records = snapshot.records.iter();
+    let records: HashMap<&str, &Record> = records
+        .map(|record| (record.instance_id.as_str(), record))
+        .collect();
+    for change in &plan.changes {
+        let Some(side) = change.after.as_deref().or(change.before.as_deref()) else {
+            continue;
+        };
+        let record = records.get(&*side.instance_id);
+        let is_done = match change.action {
+            Action::Create | Action::Adopt => record.is_some(),
+            Action::Update => record.is_some_and(|record| record.spec == side.digest),
+            Action::Delete | Action::Forget => record.is_none(),
+            Action::CreateThenDelete | Action::DeleteThenCreate | Action::NoOp => false,
+        };
+        if is_done && !is_limited(change) && !open.contains(&*side.instance_id) {
+            done.insert(side.instance_id.to_string());
+        }
+    }
+    done
 }
 
 impl OpenRollout {
@@ -46,8 +79,11 @@ impl OpenRollout {
             return Ok(None);
         };
         // A plan of a later version can't be continued by this one.
-        let plan = plan_of(store, &stored)?;
-        Ok(plan.map(|plan| Self { stored, plan }))
+        let Some(plan) = plan_of(store, &stored)? else {
+            return Ok(None);
+        };
+        let done = done_instances(&stored, &plan, &store.snapshot()?);
+        Ok(Some(Self { stored, plan, done }))
     }
 
     /// Whether it is on its way back.

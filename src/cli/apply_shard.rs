@@ -235,7 +235,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         store: &dyn Store,
         found: &OpenRollout,
     ) -> Result<Result<Continued, String>, Failure> {
-        let OpenRollout { stored, plan } = found;
+        let OpenRollout { stored, plan, .. } = found;
         let snapshot = store.snapshot()?;
         let clock = &*self.session.clock;
         let cloud = RetryingReads::new(&*self.cloud, clock);

@@ -18,7 +18,7 @@ use super::session::{Session, who};
 use super::{Ending, Globals, exit};
 use crate::address::InShard;
 use crate::apply::protocol::{GroupStage, Request};
-use crate::apply::rollout_record::{self, OpenRollout};
+use crate::apply::rollout_record::{self, OpenRollout, done_instances};
 use crate::check::Purpose;
 use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostic, Severity, counted};
@@ -73,7 +73,7 @@ impl OpenRollout {
         let supersedes = plan.mode != Mode::RefreshOnly && plan.summary.is_applyable();
         supersedes.then(|| {
             let started = Timestamp::from(self.stored.started_at);
-            let so_far = so_far(&self.stored, &self.plan);
+            let so_far = count_text(self.plan.changes.iter(), &self.done);
             Diagnostic::warning(format!(
                 "this plan supersedes the rollout of {started}: {so_far}"
             ))
@@ -83,7 +83,7 @@ impl OpenRollout {
     /// The warning that it isn't finished. `is_running` says that an apply runs.
     fn unfinished(&self, is_running: bool) -> Diagnostic {
         let started = Timestamp::from(self.stored.started_at);
-        let so_far = so_far(&self.stored, &self.plan);
+        let so_far = count_text(self.plan.changes.iter(), &self.done);
         let summary = match self.stored.status {
             RolloutStatus::Failed => format!("the rollout of {started} has failed: {so_far}"),
             RolloutStatus::RollingBack => {
@@ -128,18 +128,7 @@ pub fn rolled_back(
 }
 
 /// `3 of 40 changes done`
-fn so_far(stored: &Rollout, plan: &Plan) -> String {
-    let done = done_instances(stored);
-    count_text(plan.changes.iter(), &done)
-}
-
-/// The ids of the instances whose changes are done.
-fn done_instances(stored: &Rollout) -> HashSet<&str> {
-    let done = stored.slots.iter().filter(|slot| slot.stage == "done");
-    done.map(|slot| &*slot.instance_id).collect()
-}
-
-fn count_text<'c>(changes: impl Iterator<Item = &'c Change>, done: &HashSet<&str>) -> String {
+fn count_text<'c>(changes: impl Iterator<Item = &'c Change>, done: &HashSet<String>) -> String {
     let (mut count, mut total) = (0, 0);
     for change in changes {
         let view = change.after.as_deref().or(change.before.as_deref());
@@ -187,6 +176,8 @@ struct Status {
     stored: Rollout,
     /// Its plan, unless it is done or superseded.
     plan: Option<Plan>,
+    /// The ids of the instances whose changes are done.
+    done: HashSet<String>,
     /// The requests that no apply has read.
     requests: Vec<RolloutRequest>,
     is_running: bool,
@@ -211,9 +202,14 @@ fn status(session: &Session<'_>, group: Option<&AllowedGroups>) -> Result<Reply,
             plan.changes.retain(|change| change.address.group == *name);
         }
     }
+    let done = match &plan {
+        Some(plan) => done_instances(&stored, plan, &store.snapshot()?),
+        None => HashSet::new(),
+    };
     let status = Status {
         stored,
         plan,
+        done,
         requests,
         is_running: session.holder().is_some(),
     };
@@ -265,7 +261,10 @@ impl Status {
         let mut text = format!("Rollout of {started}: {meaning}");
         let is_back = stored.status == RolloutStatus::RolledBack;
         if let Some(plan) = self.plan.as_ref().filter(|_| !is_back) {
-            text.push_str(&format!(", {}", so_far(stored, plan)));
+            text.push_str(&format!(
+                ", {}",
+                count_text(plan.changes.iter(), &self.done)
+            ));
         }
         text.push_str("\n\n");
         for line in self.groups(session) {
@@ -303,7 +302,7 @@ impl Status {
         let Some(plan) = &self.plan else {
             return Vec::new();
         };
-        let done = done_instances(&self.stored);
+        let done = &self.done;
         let groups = plan.groups.iter().filter_map(|group| {
             let own = |change: &&Change| change.address.group.as_str() == group.name;
             plan.changes.iter().find(own)?;
@@ -313,7 +312,7 @@ impl Status {
             }
             let mut line = format!(
                 "{name}: {}",
-                count_text(plan.changes.iter().filter(own), &done)
+                count_text(plan.changes.iter().filter(own), done)
             );
             let stored = &self.stored.groups;
             let stored = stored.iter().find(|stored| stored.group == group.name);

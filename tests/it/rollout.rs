@@ -48,6 +48,31 @@ fn images(harness: &Harness) -> BTreeSet<String> {
     instances.iter().map(image).collect()
 }
 
+/// What takes no turns is counted, too.
+#[test]
+fn status_counts_creations_and_updates() {
+    let harness = fleet("\"canaries\": 2, \"canary_pause\": \"manual\", \"max_surge\": 2");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    harness.edit(
+        "\"groups\": {\"default\": {",
+        r#""groups": {"default": {"new": {"kind": "new", "instance_type": "small", "size": 3,
+          "args": {"ImageId": "app-1"}}, "#,
+    );
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
+    let status = harness.ok("rollout status");
+    let lines = [
+        "5 of 9 changes done",
+        "default/new: 3 of 3",
+        "default/web: 2 of 6",
+    ];
+    assert!(
+        lines.iter().all(|line| status.stdout.contains(line)),
+        "{status}"
+    );
+    let plan = harness.run("plan");
+    assert!(plan.stderr.contains("5 of 9 changes done"), "{plan}");
+}
+
 #[test]
 fn a_rollout_waits_for_promote_and_goes_on() {
     let harness = fleet("\"canaries\": 2, \"canary_pause\": \"manual\", \"max_surge\": 2");

@@ -312,7 +312,7 @@ impl Person<'_> {
                 found.is_continued_by(&options, false)
             }
         };
-        let Some(OpenRollout { stored, plan }) = found.filter(goes_on) else {
+        let Some(OpenRollout { stored, plan, .. }) = found.filter(goes_on) else {
             return Ok(None);
         };
         let snapshot = store.snapshot().map_err(|error| self.failed(&error))?;
