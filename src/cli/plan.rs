@@ -138,7 +138,15 @@ fn plan(
         mut plan,
         findings,
         key,
-    } = read_only(session, &command.shape, chosen, file.is_some())?;
+    } = read_only(
+        session,
+        &command.shape,
+        chosen,
+        Purposes {
+            is_saved: file.is_some(),
+            is_document: json || command.reports.have_document(),
+        },
+    )?;
     if let Some(path) = file {
         let key = session.keys.of_plan(key.as_ref())?;
         // An incomplete plan is still worth saving; apply refuses it.
@@ -184,6 +192,15 @@ pub(super) struct ReadOnly {
     key: Option<KeyNeed>,
 }
 
+/// What a plan is made for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Purposes {
+    /// Whether it is saved.
+    pub is_saved: bool,
+    /// Whether it becomes a document, which has unchanged instances, too.
+    pub is_document: bool,
+}
+
 /// Plans a shard for a command that doesn't apply; keeps what was looked up.
 ///
 /// Fails if planning fails.
@@ -191,9 +208,10 @@ pub(super) fn read_only(
     session: &Session<'_>,
     shape: &PlanArgs,
     chosen: &Selection,
-    is_saved: bool,
+    purposes: Purposes,
 ) -> Result<ReadOnly, Failure> {
-    let options = shape.options(session, chosen, session.globals.json)?;
+    let is_saved = purposes.is_saved;
+    let options = shape.options(session, chosen, purposes.is_document)?;
     let mut store = session.open_to_read()?;
     let cloud = if shape.refresh {
         Some(session.cloud()?)

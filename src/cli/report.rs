@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::keys::Keyrings;
-use super::plan::{self, exit_code};
+use super::plan::{self, Purposes, exit_code};
 use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files;
 use super::reports::Reports;
@@ -71,7 +71,7 @@ fn shard(
     chosen: &Selection,
     path: &Path,
 ) -> Result<Reply, Failure> {
-    let planned = plan::read_only(session, &command.shape, chosen, false)?;
+    let planned = plan::read_only(session, &command.shape, chosen, Purposes::default())?;
     let (plan, findings) = (planned.plan, planned.findings);
     output::write(path, &page::of(session, &plan, &findings).text(None))?;
     let code = exit_code(&plan, &findings, false);

@@ -155,6 +155,13 @@ impl Reports {
         matches!(self.format, None | Some(Format::Text | Format::Github))
     }
 
+    /// Whether one of the files is a JSON document.
+    pub fn have_document(&self) -> bool {
+        self.report
+            .iter()
+            .any(|report| report.format == Format::Json)
+    }
+
     /// How the replies of shards are combined.
     pub fn form(&self, globals: &Globals) -> Form {
         if globals.json {
