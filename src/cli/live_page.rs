@@ -149,7 +149,7 @@ impl LivePage {
             let Some(group) = run.group(name, live) else {
                 continue;
             };
-            // A way back of which nothing was reported has other groups.
+            // Saturates, since a way back that was never shown has other totals.
             group.done = group.done.saturating_sub(1);
             match end {
                 TaskEnd::Failed(_) | TaskEnd::Unfinished(_) | TaskEnd::Unsettled(_) => {

@@ -113,7 +113,7 @@ fn filter(text: &str) -> Result<Targets, Failure> {
 
 /// The format of a text.
 ///
-/// Fails if there is no such format.
+/// Fails if the format is unknown.
 fn format(text: &str) -> Result<Format, Failure> {
     match text {
         "text" => Ok(Format::Text),

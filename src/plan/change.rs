@@ -1038,6 +1038,20 @@ impl Plan {
         !self.left_out.is_empty()
     }
 
+    /// The changes that are held back, by what holds them.
+    pub fn held_back_by_cause(&self) -> Vec<(HoldBack, Vec<Change>)> {
+        let causes = [HoldBack::Protect, HoldBack::Link, HoldBack::Opportunistic];
+        let by_cause = causes.map(|cause| {
+            let changes = self.held_back.iter();
+            let changes = changes.filter(|change| change.held_back_by() == cause);
+            (cause, changes.cloned().collect())
+        });
+        let by_cause = by_cause.into_iter();
+        by_cause
+            .filter(|(_, changes): &(_, Vec<_>)| !changes.is_empty())
+            .collect()
+    }
+
     /// The identity of the plan's state.
     pub fn identity(&self) -> Identity {
         Identity {

@@ -6,7 +6,6 @@
 use std::fmt::Write as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::markdown::done_to;
 use super::review::{Run, Subject};
 use super::text::groups::{self, GroupText};
 use super::text::{self, Signs, notes};
@@ -254,6 +253,19 @@ fn of_group(group: &GroupText) -> Vec<Annotation> {
         });
     }
     found
+}
+
+/// What will happen to an instance.
+fn done_to(action: Action) -> &'static str {
+    match action {
+        Action::Create => "created",
+        Action::Update => "changed",
+        Action::CreateThenDelete | Action::DeleteThenCreate => "replaced",
+        Action::Delete => "destroyed",
+        Action::Adopt => "adopted",
+        Action::Forget => "forgotten",
+        Action::NoOp => "left as they are",
+    }
 }
 
 /// The place in `file:line:column`.

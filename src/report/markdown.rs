@@ -12,7 +12,7 @@ use super::review::{Run, Shard, Subject};
 use super::text::groups::{self, BlockText, GroupText};
 use super::text::{Signs, Style, drift, held_back_lines, notes, rollout, to_do};
 use crate::diagnostic::{Diagnostics, Severity, counted};
-use crate::plan::change::{Action, Plan, Summary};
+use crate::plan::change::{Plan, Summary};
 use crate::sensitivity::cover::covered;
 
 /// GitHub's limit of a comment in characters. A byte never counts more than a character.
@@ -539,25 +539,12 @@ fn escaped_line(line: &str) -> String {
         .collect()
 }
 
-/// The action in the past or the future, for annotations.
-pub(super) fn done_to(action: Action) -> &'static str {
-    match action {
-        Action::Create => "created",
-        Action::Update => "changed",
-        Action::CreateThenDelete | Action::DeleteThenCreate => "replaced",
-        Action::Delete => "destroyed",
-        Action::Adopt => "adopted",
-        Action::Forget => "forgotten",
-        Action::NoOp => "left as they are",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::source::SourceMap;
     use crate::diagnostic::Diagnostic;
-    use crate::plan::change::{DriftKind, LeftOut};
+    use crate::plan::change::{Action, DriftKind, LeftOut, Reason};
     use crate::report::testing::{change, drift, empty, replace};
 
     /// A run with more of everything than fits.
@@ -637,12 +624,7 @@ mod tests {
         let mut run = crowded(&sources, 1);
         let plan = run.shards[0].plan.as_mut().unwrap();
         plan.changes = vec![
-            change(
-                "default/a",
-                0,
-                Action::Update,
-                crate::plan::change::Reason::Changed,
-            ),
+            change("default/a", 0, Action::Update, Reason::Changed),
             replace("default/b", 0),
         ];
         let text = markdown(&run, COMMENT);

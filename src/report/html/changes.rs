@@ -10,7 +10,7 @@ use super::attributes::{self, DETAIL};
 use super::timeline::timeline;
 use super::writer::Html;
 use crate::diagnostic::counted;
-use crate::plan::change::{Action, AttributeChange, Change, HoldBack, Plan, Reason, Summary};
+use crate::plan::change::{Action, AttributeChange, Change, Plan, Reason, Summary};
 use crate::plan::rollout::GroupRollout;
 use crate::provider::rules::Effect;
 use crate::report::collapse::{Block, collapse};
@@ -440,13 +440,7 @@ fn held_back(
     let mut linked: HashSet<&str> = changes.map(|it| it.address.group.as_str()).collect();
     html.markup("<section id=held-back aria-labelledby=held-title>");
     html.markup("<h2 id=held-title>Held back</h2>");
-    for cause in [HoldBack::Protect, HoldBack::Link, HoldBack::Opportunistic] {
-        let changes = plan.held_back.iter();
-        let changes = changes.filter(|change| change.held_back_by() == cause);
-        let changes: Vec<Change> = changes.cloned().collect();
-        if changes.is_empty() {
-            continue;
-        }
+    for (cause, changes) in plan.held_back_by_cause() {
         let own = blocks.iter();
         let own: Vec<_> = own.filter(|it| it.first.held_back_by() == cause).collect();
         html.markup("<div class=\"note warn\"><p>");

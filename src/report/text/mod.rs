@@ -140,18 +140,10 @@ fn legend(plan: &Plan, actions: &str, style: Style<'_>) -> Vec<String> {
 
 /// The changes that are held back, by cause, and the option that releases them.
 fn held_back(plan: &Plan, style: Style<'_>) -> Vec<String> {
-    let mut lines = Vec::new();
-    for cause in [HoldBack::Protect, HoldBack::Link, HoldBack::Opportunistic] {
-        let changes = plan.held_back.iter();
-        let changes: Vec<Change> = changes
-            .filter(|change| change.held_back_by() == cause)
-            .cloned()
-            .collect();
-        if !changes.is_empty() {
-            lines.extend(held_back_by(plan, &changes, cause, style));
-        }
-    }
-    lines
+    let by_cause = plan.held_back_by_cause().into_iter();
+    by_cause
+        .flat_map(|(cause, changes)| held_back_by(plan, &changes, cause, style))
+        .collect()
 }
 
 /// The changes that one setting holds back.
@@ -190,17 +182,10 @@ pub(super) fn held_back_heading(changes: &[Change], cause: HoldBack, style: Styl
 /// What is held back, by cause, and the options that release it; without the changes themselves.
 pub(super) fn held_back_lines(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    for cause in [HoldBack::Protect, HoldBack::Link, HoldBack::Opportunistic] {
-        let changes = plan.held_back.iter();
-        let changes: Vec<Change> = changes
-            .filter(|change| change.held_back_by() == cause)
-            .cloned()
-            .collect();
-        if !changes.is_empty() {
-            let heading = held_back_heading(&changes, cause, style);
-            lines.push(heading.trim_end_matches(':').to_owned());
-            lines.extend(how_to_release(&changes, cause, style));
-        }
+    for (cause, changes) in plan.held_back_by_cause() {
+        let heading = held_back_heading(&changes, cause, style);
+        lines.push(heading.trim_end_matches(':').to_owned());
+        lines.extend(how_to_release(&changes, cause, style));
     }
     lines
 }
