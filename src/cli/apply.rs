@@ -178,15 +178,10 @@ fn apply(globals: &Globals, purpose: Purpose, request: &Request<'_>) -> Ending {
     }
     reports.around(Subject::Apply, || {
         let mut fleet = Fleet::load(globals, purpose)?;
-        let pages = page::paths(&fleet, request.html)?;
-        let html = pages.iter().flatten().map(PathBuf::as_path);
-        let plans = request.plans.iter().map(PathBuf::as_path);
-        reports.check_files(&fleet, plans, html)?;
         let (code, ends) = apply_all(&mut fleet, request)?;
-        let found = fleet.shards.iter().enumerate();
-        let mut ends = ends.into_iter();
-        let found = found.map(|_| ends.next().map_or_else(Found::default, ShardOutcome::found));
-        let found = found.collect();
+        let mut found: Vec<Found> = ends.into_iter().map(ShardOutcome::found).collect();
+        // Nothing was begun.
+        found.resize_with(fleet.shards.len(), Found::default);
         Ok(reports.publish(&fleet, Subject::Apply, found, None, code))
     })
 }
@@ -221,6 +216,9 @@ fn apply_all(
         print_version(fleet);
     }
     let pages = page::paths(fleet, request.html)?;
+    let html = pages.iter().flatten().map(PathBuf::as_path);
+    let plans = request.plans.iter().map(PathBuf::as_path);
+    request.reports.check_files(fleet, plans, html)?;
     let Some(mut begun) = begin(fleet, request, saved, &chosen) else {
         if several {
             give_up(fleet, 1);

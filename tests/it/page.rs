@@ -114,6 +114,12 @@ fn each_shard_has_its_page() {
         page(&harness, "plan-a.html").len(),
         page(&harness, "a.html").len()
     );
+    // Only the shard of the plan is applied, so one page is enough.
+    harness.give_key();
+    harness.ok("-c a -c b plan --out {shard}.plan");
+    harness.ok("-c a -c b apply a.plan --html page.html --report json=result.json");
+    assert!(live_section(&page(&harness, "page.html")).contains("5 of 5 changes done"));
+    harness.ok("-c a -c b destroy --auto-approve");
     harness.ok("-c a -c b apply --auto-approve --html {shard}.html");
     for shard in ["a", "b"] {
         let text = page(&harness, &format!("{shard}.html"));
